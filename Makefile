@@ -1,0 +1,81 @@
+# Everything a person or a machine runs here is a target of this file.
+# Needed: make, and Python 3.11 or newer with pip. The rest goes into .venv.
+
+PYTHON ?= python3
+RUNS ?= 1000
+SEED ?= 1
+DATA ?=
+ARGS ?=
+
+BENCHES := lab/bench/step_cost.py
+# Those that read a folder of data, given as DATA=dir; left out without one.
+BENCHES_WITH_DATA := lab/bench/digests.py
+
+BIN := .venv/bin
+# Through the environment, so that the build backend is pinned as well.
+# The second name is the one newer versions of pip look at while building.
+PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
+	$(BIN)/python -m pip install -qq --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help try test check simulate bench docs clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+try: .venv/.base ## watch the loop work, offline, in a few seconds
+	@$(BIN)/holdfast demo
+
+test: .venv/.dev ## run the tests; ARGS="-k window" is passed on to pytest
+	@$(BIN)/python -m pytest -q $(ARGS)
+
+check: .venv/.dev ## look for mistakes: format, lint, imports, types (twice)
+	@echo "format"  && $(BIN)/ruff format --quiet --check --output-format concise . || \
+		{ echo "Not formatted. To put it right: $(BIN)/ruff format ."; exit 1; }
+	@echo "lint"    && $(BIN)/ruff check --quiet .
+	@echo "imports" && $(BIN)/lint-imports --no-cache > .venv/imports.txt || \
+		{ cat .venv/imports.txt; exit 1; }
+	@echo "types"   && $(BIN)/mypy --no-error-summary
+	@echo "types, second reader" && $(BIN)/pyrefly check --summary=none
+	@echo "No mistakes found."
+
+simulate: .venv/.base ## run the loop against a misbehaving world; RUNS=1000 SEED=1
+	@$(BIN)/python -m holdfast.testing.simulate --runs $(RUNS) --seed $(SEED)
+
+bench: .venv/.base ## measure; DATA=dir for the benches that read a folder
+	@set -e; for bench in $(BENCHES); do echo "$$bench"; $(BIN)/python $$bench; done
+	@set -e; for bench in $(BENCHES_WITH_DATA); do \
+		if [ -z "$(DATA)" ]; then echo "$$bench: left out, it needs DATA=dir"; \
+		else echo "$$bench"; $(BIN)/python $$bench "$(DATA)"; fi; done
+
+docs: .venv/.docs ## build the documentation into site/
+	@$(BIN)/zensical build --clean --strict
+
+clean: ## remove what the other targets made
+	@rm -rf .venv site dist build .cache .hypothesis .import_linter_cache \
+		.mypy_cache .pytest_cache .ruff_cache
+	@find src tests lab -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stamps: one per set of packages, each after the one before, so that -j never runs two pips.
+
+.venv/.base: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Holdfast needs Python 3.11 or newer, and $(PYTHON) is not." \
+			"Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(BIN)/python -m pip --version > /dev/null 2>&1 || { \
+		echo "Making .venv ..."; $(PYTHON) -m venv --clear .venv; } || \
+		{ echo "$(PYTHON) could not make a virtual environment;" \
+			"on Debian and Ubuntu the package python3-venv is missing."; exit 1; }
+	@$(PIP) -e .
+	@touch $@
+
+.venv/.dev: .venv/.base
+	@echo "Installing the tools for testing and checking ..."
+	@$(PIP) -e '.[dev]'
+	@touch $@
+
+.venv/.docs: .venv/.dev
+	@echo "Installing the documentation builder ..."
+	@$(PIP) -e '.[docs]'
+	@touch $@

@@ -1,0 +1,308 @@
+"""What happened: facts in the past tense, never edited. A session is the fold of its events.
+
+The first group comes from the world and carries the time; the second follows from the first by
+the rules of `machine`, and is written down with it, so that a log means the same when the rules
+have changed.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from holdfast.core.limits import Settings, StopReason, Usage
+from holdfast.core.tools import ToolSpec
+
+# --- what a model can send ------------------------------------------------------------------
+
+
+class Finish(Enum):
+    """Why a model stopped writing, as its server put it."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class WantedCall:
+    """A call as the model wrote it: the name may not exist, the arguments may not parse."""
+
+    name: str
+    arguments: str = "{}"
+    id: str = ""
+    """What the server called it: for the log only, calls get ids of our own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    text: str = ""
+    calls: tuple[WantedCall, ...] = ()
+    finish: Finish = Finish.STOP
+    reasoning: str = ""
+    """For people; never an answer, never sent back."""
+    problem: str = ""
+    """What was wrong with it, in words for the model, where the client could not read a call."""
+
+
+class Failure(Enum):
+    """How a model can fail after its client has tried again and tried its fallbacks."""
+
+    REFUSED = "refused"
+    OVERFLOW = "overflow"
+    BUSY = "busy"
+    GARBLED = "garbled"
+    GONE = "gone"
+
+
+class Outcome(Enum):
+    """How a call ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    TIMED_OUT = "timed out"
+    CANCELLED = "cancelled"
+    NOT_RUN = "not run"
+    """The harness answered it: no such tool, arguments that are not JSON, a limit, a repeat."""
+    UNKNOWN = "unknown"
+    """It was running when the process died; it may or may not have taken effect."""
+
+
+class Purpose(Enum):
+    """What a request to the model is for."""
+
+    WORK = "work"
+    CONCLUDE = "conclude"
+    """The last one of a run that must end: without tools, under the rule against inventing."""
+    SUMMARISE = "summarise"
+    """A summary of the rounds that left the window."""
+
+
+# --- from the world -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class UserSpoke:
+    """Begins a run; during a run, steers it."""
+
+    text: str
+    at: float
+    settings: Settings | None = None
+    """None: as in the run before."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReplied:
+    ask: int
+    """The number of the request this answers; a late one is recognised by it."""
+    reply: Reply
+    at: float
+    usage: Usage | None = None
+    """None: the server did not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFailed:
+    ask: int
+    failure: Failure
+    detail: str
+    at: float
+    window: int | None = None
+    """Where the server said how large its window is."""
+    tokens: int | None = None
+    """Where it said how large the request was."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """On disk before the tool runs: after a crash it tells a call that may have happened."""
+
+    call_id: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    call_id: str
+    outcome: Outcome
+    text: str
+    """All of it. The model is shown a cut of this; people and the log keep the whole."""
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsChanged:
+    """A server of tools came or went."""
+
+    tools: tuple[ToolSpec, ...]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsFound:
+    """Shelved tools that the model looked for, and gets back."""
+
+    names: tuple[str, ...]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A fact that must survive eviction: a plan, a working folder. Empty text unpins."""
+
+    key: str
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class CancelAsked:
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRanOut:
+    """The driver's alarm for the run's last second."""
+
+    at: float
+
+
+# --- by the rules ---------------------------------------------------------------------------
+
+
+class About(Enum):
+    """What a warning is about."""
+
+    COUNT = "count"
+    """The server counts tokens in a way that cannot be believed."""
+    STALE = "stale"
+    SUMMARY = "summary"
+    WINDOW = "window"
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """For the person, not for the model."""
+
+    about: About
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCut:
+    """The user's message alone would not fit: the model is shown this many characters."""
+
+    to: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAsked:
+    ask: int
+    purpose: Purpose
+    expected: int
+    """Tokens of the request, as the gauge expects them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallsAdmitted:
+    """These calls of the reply will be run; the others have been answered."""
+
+    call_ids: tuple[str, ...]
+
+
+class Why(Enum):
+    """Why the model was nudged."""
+
+    SILENT = "silent"
+    MALFORMED = "malformed"
+    CUT_SHORT = "cut short"
+    ALL_FAILED = "all failed"
+    TOOL_LEFT = "tool left"
+
+
+@dataclass(frozen=True, slots=True)
+class Nudged:
+    """The harness said something to the model; it stays in the history."""
+
+    why: Why
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDropped:
+    """A tool that only fails left the definitions for the rest of the run."""
+
+    tool: str
+
+
+@dataclass(frozen=True, slots=True)
+class Steered:
+    """What the user said during the run took its place in the history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fading:
+    """A result in the window that shrinks to so many characters; 0 leaves a digest."""
+
+    position: int
+    to: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """What left the window. The log still has all of it."""
+
+    fading: tuple[Fading, ...] = ()
+    dropped: int = 0
+    """Leading entries of the window that became lines of the digest."""
+    shelved: tuple[str, ...] = ()
+    """Tools that leave the definitions until they are looked for or called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """A summary by the model, checked, that stands before the digest of the same rounds."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The run must end; all that is left is to say so honestly."""
+
+    reason: StopReason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunStopped:
+    reason: StopReason
+    text: str
+    """What the user gets. Never empty."""
+
+
+FromTheWorld: TypeAlias = (
+    UserSpoke
+    | ModelReplied
+    | ModelFailed
+    | ToolStarted
+    | ToolFinished
+    | ToolsChanged
+    | ToolsFound
+    | Pinned
+    | CancelAsked
+    | TimeRanOut
+)
+ByTheRules: TypeAlias = (
+    Warned
+    | TaskCut
+    | ModelAsked
+    | CallsAdmitted
+    | Nudged
+    | ToolDropped
+    | Steered
+    | Evicted
+    | Summarised
+    | Ending
+    | RunStopped
+)
+Event: TypeAlias = FromTheWorld | ByTheRules

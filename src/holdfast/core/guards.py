@@ -1,0 +1,327 @@
+"""Rules that watch a run and answer with a verdict: nothing, nudge, drop a tool, tell, stop.
+
+Each rule is a small pure function of the evidence. Evidence is kept here and not read from the
+messages, so that eviction cannot blind a guard, and it is bounded, so that a long run costs no
+more than a short one.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from holdfast.core.events import Why
+from holdfast.core.limits import Patience
+from holdfast.core.tools import ToolSpec, not_found
+
+REMEMBERED = 48
+"""Calls that the guards look back on: enough for a cycle of four to go round twelve times."""
+LONGEST_CYCLE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One call as the guards remember it."""
+
+    call: str
+    """Fingerprint of name and arguments."""
+    result: str
+    """Fingerprint of what came back."""
+    mutated: bool
+    """It succeeded in changing something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    recent: tuple[Seen, ...] = ()
+    """The newest calls of the run, oldest first."""
+    results: tuple[str, ...] = ()
+    """The newest different results of the run."""
+    failing: tuple[tuple[str, int], ...] = ()
+    """Tools that only failed lately, and for how many rounds in a row."""
+    missing: tuple[str, ...] = ()
+    """Tools asked for in the last round that do not exist."""
+    most_repeated: int = 1
+    """Which time it was for the most repeated call of the last round."""
+    failed_rounds: int = 0
+    stale_rounds: int = 0
+    told_stale: bool = False
+    reasks: int = 0
+    """Unusable replies in a row."""
+    overflows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Nudge:
+    """Say this to the model."""
+
+    why: Why
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Take this tool away."""
+
+    tool: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Say this to the person."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End the run: it makes no progress."""
+
+    text: str
+
+
+Verdict: TypeAlias = Nudge | Drop | Tell | Stop
+
+
+# --- keeping the evidence -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One call of a finished round, as a guard needs it."""
+
+    tool: str
+    call: str
+    result: str
+    failed: bool
+    mutates: bool
+    polls: bool
+    exists: bool
+    times: int
+
+
+def remember(evidence: Evidence, deeds: tuple[Deed, ...]) -> Evidence:
+    """The evidence after a round with these calls."""
+    recent = evidence.recent + tuple(
+        Seen(deed.call, deed.result, deed.mutates and not deed.failed)
+        for deed in deeds
+        if not deed.polls
+    )
+    news = [deed.result for deed in deeds if deed.result not in evidence.results]
+    results = (*evidence.results, *news)
+    failing = dict(evidence.failing)
+    for tool in {deed.tool: None for deed in deeds if deed.exists}:
+        if all(deed.failed for deed in deeds if deed.tool == tool):
+            failing[tool] = failing.get(tool, 0) + 1
+        else:
+            failing.pop(tool, None)
+    all_failed = bool(deeds) and all(deed.failed for deed in deeds)
+    polled = any(deed.polls for deed in deeds)
+    return replace(
+        evidence,
+        recent=recent[-REMEMBERED:],
+        results=results[-REMEMBERED:],
+        failing=tuple(failing.items())[-REMEMBERED:],
+        missing=tuple(deed.tool for deed in deeds if not deed.exists)[:3],
+        most_repeated=max((deed.times for deed in deeds), default=1),
+        failed_rounds=evidence.failed_rounds + 1 if all_failed else 0,
+        stale_rounds=0 if news or polled else evidence.stale_rounds + 1,
+        reasks=0,
+    )
+
+
+# --- before a call --------------------------------------------------------------------------
+
+
+def times_before(evidence: Evidence, call: str) -> int:
+    """How often this call was made with one and the same result, nothing having changed since.
+
+    Whatever another call changed may change this one's result: older calls do not count. A
+    call that changes something does not excuse its own repetition.
+    """
+    count, result = 0, None
+    for seen in reversed(evidence.recent):
+        if seen.call == call:
+            if result is not None and seen.result != result:
+                break
+            count, result = count + 1, seen.result
+        elif seen.mutated:
+            break
+    return count
+
+
+def cycles_before(evidence: Evidence, call: str) -> int:
+    """How often a cycle of two to four calls, which this call would continue, has gone round.
+
+    Calls that undo each other (A, B, A, B …) are no repeats of one call, since each changes
+    something; as a cycle with the same results they are.
+    """
+    best = 0
+    for period in range(2, LONGEST_CYCLE + 1):
+        recent = evidence.recent
+        if len(recent) < period or recent[-period].call != call:
+            continue
+        same = 0
+        while same + period < len(recent) and recent[-1 - same] == recent[-1 - same - period]:
+            same += 1
+        best = max(best, 1 + same // period)
+    return best
+
+
+def last_result(evidence: Evidence, call: str) -> str | None:
+    """What this call brought the last time, as a fingerprint."""
+    return next((seen.result for seen in reversed(evidence.recent) if seen.call == call), None)
+
+
+def repeats(evidence: Evidence, call: str, tool: ToolSpec | None) -> int:
+    """Which time this would be that the same thing is done with the same result."""
+    if tool is not None and tool.polls:
+        return 1
+    return 1 + max(times_before(evidence, call), cycles_before(evidence, call))
+
+
+def blocked(tool: str, times: int) -> str:
+    return (
+        f"Not run: you already called {tool} with these exact arguments {times - 1} times, "
+        "and the result was the same. It is in the conversation above. Use it, or do something else."
+    )
+
+
+def repeated(times: int, patience: Patience) -> str:
+    return (
+        f"\n[This is call number {times} with the same arguments and the same result. Nothing "
+        f"has changed. At number {patience.repeat_stopped} the run is stopped: use the result, "
+        "or do something else.]"
+    )
+
+
+# --- after a round --------------------------------------------------------------------------
+
+
+def verdict(evidence: Evidence, patience: Patience, tools: tuple[ToolSpec, ...]) -> Verdict | None:
+    """What the first rule that has something to say says."""
+    return (
+        going_in_circles(evidence, patience)
+        or failing_tool(evidence, patience, tools)
+        or failed_rounds(evidence, patience, tools)
+        or no_progress(evidence, patience)
+    )
+
+
+def going_in_circles(evidence: Evidence, patience: Patience) -> Verdict | None:
+    if evidence.most_repeated < patience.repeat_stopped:
+        return None
+    return Stop(
+        f"The model made the same call {evidence.most_repeated} times and got the same result."
+    )
+
+
+def failing_tool(
+    evidence: Evidence, patience: Patience, tools: tuple[ToolSpec, ...]
+) -> Verdict | None:
+    offered = {tool.name for tool in tools}
+    for tool, rounds in evidence.failing:
+        if rounds >= patience.tool_failures and tool in offered:
+            return Drop(tool)
+    return None
+
+
+def tool_left(tool: str, rounds: int) -> str:
+    return (
+        f"STOP: {tool} has failed in {rounds} rounds in a row and has been removed. Do NOT call "
+        "it again. Say what you know so far, or try a completely different approach."
+    )
+
+
+def failed_rounds(
+    evidence: Evidence, patience: Patience, tools: tuple[ToolSpec, ...]
+) -> Verdict | None:
+    if evidence.failed_rounds < patience.failed_rounds:
+        return None
+    if evidence.missing:
+        return Nudge(
+            Why.ALL_FAILED,
+            f"TOOL ERROR: {not_found(evidence.missing[0], tools)} "
+            "Use ONLY tools listed in your available tools.",
+        )
+    return Nudge(
+        Why.ALL_FAILED,
+        "TOOL ERROR: All tool calls in the last rounds failed. Read the errors above, then change "
+        "the tool, the arguments or the approach.",
+    )
+
+
+def is_stale(evidence: Evidence, patience: Patience) -> bool:
+    """Nothing new for long enough that the person should know, and does not yet."""
+    return evidence.stale_rounds >= patience.stale_told and not evidence.told_stale
+
+
+def no_progress(evidence: Evidence, patience: Patience) -> Verdict | None:
+    if evidence.stale_rounds >= patience.stale_stopped:
+        return Stop(f"The last {evidence.stale_rounds} rounds brought nothing new.")
+    if is_stale(evidence, patience):
+        return Tell(
+            f"The last {evidence.stale_rounds} rounds brought nothing new. The run goes on until "
+            f"{patience.stale_stopped}; you can cancel it or tell the model something."
+        )
+    return None
+
+
+# --- what is not an answer ------------------------------------------------------------------
+
+CALL_MARKUP = re.compile(
+    r"""\s*(?:
+        <\|?/?tool_call | <function[=_\s>] | \[TOOL_CALLS?\] | <\|python_tag\|> | <\|tool▁calls?
+      | TOOL_CALL\s*[{:] | ```(?:json|tool_code|tool_call)?\s*\{\s*"(?:name|tool|function)"\s*:
+      | \{\s*"(?:name|tool|function|tool_calls?)"\s*:[^{}]*"(?:arguments|parameters|input)"
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+PROVIDER_ERROR = re.compile(
+    r"""\s*(?: \{\s*"error"\s*: | Error\ code:\s*\d{3} | <!DOCTYPE\ html | <html )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def not_an_answer(text: str) -> str:
+    """What is wrong with this text as an answer, in words for the model; empty if nothing is."""
+    if not text.strip():
+        return "You returned an empty response."
+    if CALL_MARKUP.match(text):
+        return (
+            "Your reply looks like a tool call written as text, which cannot be run and is no "
+            "answer. Call the tool through the tool interface, or answer in plain words."
+        )
+    if PROVIDER_ERROR.match(text):
+        return "Your reply was an error message of the server, which is no answer."
+    return ""
+
+
+# --- words ----------------------------------------------------------------------------------
+
+
+def silence(calls: int) -> str:
+    if not calls:
+        return (
+            "You returned an empty response. Please answer the user's question or call the "
+            "appropriate tool now."
+        )
+    return (
+        f"You returned an empty response after processing {calls} tool call(s). If there are more "
+        "files to process, call the next tool now. If the task is complete, provide a final "
+        "summary of what was done."
+    )
+
+
+CUT_SHORT = (
+    "Your reply was cut off at the output limit. Continue exactly where it stopped, without "
+    "repeating anything."
+)
+
+CONCLUDE = (
+    "Based on the tool results above, provide a concise summary.\n"
+    "CRITICAL RULES:\n"
+    "- ONLY report results you actually received from tool calls above.\n"
+    "- If a file was not processed, say 'not processed' — do NOT guess or invent results.\n"
+    "- If no tool results are visible, say 'I was unable to complete the task.'\n"
+    "Do NOT call any more tools."
+)

@@ -1,0 +1,186 @@
+"""What was said, as a transcript that every provider would accept.
+
+Calls enter only with their results and in order, so a history cannot be invalid: there is no
+call without a result in it, no result without a call, and nothing between the two. What the
+model wanted is made safe to keep and to send here; what leaves the window again is `window`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+
+from holdfast.core.digest import cut, dumped, json_object, shorten_arguments
+from holdfast.core.events import Finish, Outcome, Reply, WantedCall
+from holdfast.core.limits import Caps
+from holdfast.core.messages import (
+    AssistantMessage,
+    Message,
+    Note,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    clean,
+)
+from holdfast.core.tokens import Size, size_of
+from holdfast.core.trail import Trail
+
+NAME_CAP = 128
+"""Characters of a tool's name that are kept when a model invents one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message in the window, and what the harness knows of it."""
+
+    message: Message
+    size: Size
+    length: int = 0
+    """Characters of the whole result, where the message is a cut or a digest of it."""
+    faded: bool = False
+    """Only a digest is left of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A message of the user that every request must hold."""
+
+    text: str
+    """All of it."""
+    shown: int
+    """Characters of it that the model is shown."""
+    position: int | None
+    """Its place in the body; None once it has been pinned to the head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is left of something that was evicted."""
+
+    run: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    head: tuple[Entry, ...] = ()
+    """The digest and what is pinned; rewritten only when something is evicted."""
+    body: Trail[Entry] = field(default_factory=Trail)
+    size: Size = field(default_factory=Size)
+    """Of head and body together."""
+    spoken: tuple[Spoken, ...] = ()
+    """The task of the run and, when the user steered it, the latest word."""
+    lines: tuple[Line, ...] = ()
+    """The digest of everything that was evicted, oldest first."""
+    forgotten: int = 0
+    """Older lines that the cap of the digest left no place for."""
+    summary: str = ""
+    """What the model wrote about the evicted rounds, if it was asked and was right."""
+    whole: tuple[tuple[str, int], ...] = ()
+    """Tool and position of each whole result of a tool that keeps only its newest ones."""
+
+    def saying(self, *messages: Message) -> "History":
+        entries = [Entry(message, size_of(message)) for message in messages]
+        return self.with_entries(entries)
+
+    def with_entries(self, entries: list[Entry]) -> "History":
+        size = self.size
+        for entry in entries:
+            size = size + entry.size
+        return replace(self, body=self.body.adding(*entries), size=size)
+
+    def hearing(self, text: str, *, begins_run: bool) -> "History":
+        """The user's words, in their place and pinned: the task, or the latest word in a run."""
+        text = clean(text)
+        spoken = Spoken(text, shown=len(text), position=len(self.body))
+        pinned = (spoken,) if begins_run else (*self.spoken[:1], spoken)
+        return replace(self.saying(UserMessage(text)), spoken=pinned)
+
+    def replacing(self, changes: dict[int, Entry]) -> "History":
+        """Entries of the body swapped for others; costs the length of the window."""
+        size = self.size
+        for position, entry in changes.items():
+            size = size - self.body[position].size + entry.size
+        body = Trail.of(changes.get(position, entry) for position, entry in enumerate(self.body))
+        return replace(self, body=body, size=size)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A call of the round that is being worked on."""
+
+    call: ToolCall
+    """With all of its arguments."""
+    fingerprint: str
+    """Equal for equal calls, whatever the order of their arguments."""
+    problem: str = ""
+    """Why it cannot be run, in words for the model."""
+    started: bool = False
+    admitted: bool = False
+    result: ToolMessage | None = None
+    length: int = 0
+    outcome: Outcome = Outcome.NOT_RUN
+    came: str = ""
+    """Fingerprint of the whole result."""
+    times: int = 1
+    """Which time this very call brought this very result."""
+
+
+def opened(reply: Reply, first: int) -> tuple[OpenCall, ...]:
+    """The calls of a reply, made safe: ids of our own, arguments that are a JSON object.
+
+    A reply that the length limit cut is used not at all: `{"index": 7` may have been 71.
+    """
+    calls = []
+    for number, wanted in enumerate(reply.calls, first):
+        name, arguments, problem = name_of(wanted), "{}", ""
+        try:
+            given = json_object(wanted.arguments) if wanted.arguments.strip() else {}
+            arguments = dumped(given)
+            print_ = fingerprint(name, dumped(dict(sorted(given.items()))))
+        except ValueError:
+            print_ = fingerprint(name, wanted.arguments)
+            problem = (
+                f"Not run: the arguments of '{name}' were not a JSON object. Send one object "
+                "with double quotes, no comments and no trailing commas."
+            )
+        if reply.finish is Finish.LENGTH:
+            problem = (
+                "Not run: your reply was cut off at the output limit, so the call may be "
+                "incomplete. Make the call again, with shorter arguments or fewer calls at once."
+            )
+        calls.append(OpenCall(ToolCall(call_id(number), name, arguments), print_, problem))
+    return tuple(calls)
+
+
+def call_id(number: int) -> str:
+    """Nine letters and digits: the strictest format a provider asks for."""
+    return f"c{number:08d}"
+
+
+def name_of(wanted: WantedCall) -> str:
+    return clean(wanted.name).strip()[:NAME_CAP] or "unnamed"
+
+
+def fingerprint(*parts: str) -> str:
+    joined = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return blake2b(joined, digest_size=8).hexdigest()
+
+
+def closed(text: str, calls: tuple[OpenCall, ...], caps: Caps) -> Iterator[Entry]:
+    """The messages of a finished round: the reply, then the result of each call in order."""
+    shown = tuple(
+        replace(each.call, arguments=shorten_arguments(each.call.arguments, caps.arguments))
+        for each in calls
+    )
+    said = cut(clean(text), caps.text)
+    message = AssistantMessage(said, shown)
+    yield Entry(message, size_of(message), length=len(text))
+    for each in calls:
+        if each.result is None:
+            raise ValueError(f"call {each.call.id} has no result; a round closes only with all")
+        yield Entry(each.result, size_of(each.result), length=each.length)
+
+
+def noted(text: str) -> Entry:
+    note = Note(text)
+    return Entry(note, size_of(note))

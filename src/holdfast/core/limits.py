@@ -1,0 +1,310 @@
+"""How much is allowed and how much was spent: the settings of a run, all of them numbers.
+
+Settings travel in the first event of a run, so a log can be replayed without asking anything
+else. Numbers that contradict each other cannot be built: `Contradiction` says which and why.
+"""
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from math import ceil, fsum
+from operator import mul
+
+from holdfast.core.messages import ToolMessage
+from holdfast.core.tokens import CLASSES, Rates, size_of
+from holdfast.core.tools import ToolSpec
+
+
+class Contradiction(ValueError):
+    """Two numbers of the settings cannot both be meant."""
+
+
+class StopReason(Enum):
+    """Why a run ended. Exactly one, and true."""
+
+    ANSWERED = "answered"
+    CONCLUDED = "concluded"
+    """The model fell silent or kept writing malformed calls, and was made to conclude."""
+    OUT_OF_ROUNDS = "out of rounds"
+    OUT_OF_CALLS = "out of calls"
+    OUT_OF_TOKENS = "out of tokens"
+    OUT_OF_MONEY = "out of money"
+    OUT_OF_TIME = "out of time"
+    NO_PROGRESS = "no progress"
+    CONTEXT_EXHAUSTED = "context exhausted"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"
+    """The model or its provider declined to answer."""
+    MODEL_FAILED = "model failed"
+
+
+class OnLimit(Enum):
+    CONCLUDE = "conclude"
+    """Ask once more, without tools, for an honest summary."""
+    ERROR = "error"
+    """Do not ask again: the report from the ledger is the text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Crossing one of these ends the run. Failed attempts count."""
+
+    rounds: int = 300
+    calls: int = 1_000
+    tokens: int = 20_000_000
+    cost: int = 10_000_000
+    """Millionths of a dollar."""
+    seconds: float = 4 * 3600.0
+    reasks: int = 2
+    """How often in a row a silent or malformed reply is asked for again before concluding."""
+    overflows: int = 4
+    """How often in one run a server may refuse a request as too long."""
+    calls_per_reply: int = 64
+    """Calls of one reply that are run; the others are answered 'not run'."""
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "calls", "tokens", "cost", "seconds", "calls_per_reply"):
+            if getattr(self, name) <= 0:
+                raise Contradiction(f"limits.{name} must be above zero: no run could begin.")
+        if self.reasks < 0 or self.overflows < 0:
+            raise Contradiction("limits.reasks and limits.overflows cannot be below zero.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long the guards wait before they speak, and before they stop a run."""
+
+    repeat_told: int = 3
+    """The same call with the same result for the nth time: the model is told."""
+    repeat_blocked: int | None = None
+    """From the nth time on the call is answered without running it; None never blocks."""
+    repeat_stopped: int = 5
+    """The nth same call is not run, and the run ends. The same cycle of calls counts too."""
+    tool_failures: int = 5
+    """Rounds in a row in which a tool only failed; then it leaves the definitions."""
+    failed_rounds: int = 2
+    """Rounds in a row in which everything failed; then the model gets a hint."""
+    stale_told: int = 6
+    """Rounds in a row that brought nothing new; then the user is told."""
+    stale_stopped: int = 12
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.repeat_told <= self.repeat_stopped:
+            raise Contradiction(
+                f"patience.repeat_told ({self.repeat_told}) must be at least 1 and not above "
+                f"repeat_stopped ({self.repeat_stopped}): the model is told before it is stopped."
+            )
+        if self.repeat_stopped < 2:
+            raise Contradiction(
+                "patience.repeat_stopped must be at least 2: a first call is no repeat."
+            )
+        if self.repeat_blocked is not None and self.repeat_blocked < 2:
+            raise Contradiction(
+                "patience.repeat_blocked must be at least 2: a first call is no repeat."
+            )
+        if not 1 <= self.stale_told <= self.stale_stopped:
+            raise Contradiction(
+                f"patience.stale_told ({self.stale_told}) must be at least 1 and not above "
+                f"stale_stopped ({self.stale_stopped})."
+            )
+        if self.tool_failures < 1 or self.failed_rounds < 1:
+            raise Contradiction("patience.tool_failures and failed_rounds must be at least 1.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """The largest size of one item that a model is shown, in characters."""
+
+    result: int = 6_000
+    """About a tenth of what a 32k window has for conversation (ADR 0004)."""
+    arguments: int = 12_000
+    """The arguments of one call as they stay in the history; the tool gets all of them."""
+    text: int = 24_000
+    """A reply of the model, and one message of a user who steers a run."""
+    pin: int = 2_000
+    """One pinned fact: a plan, a working folder."""
+    line: int = 320
+    """What is left of one call and its result in the digest of old rounds."""
+    digest: int = 6_000
+    """All lines of the digest together; the oldest are counted, not shown."""
+
+    def __post_init__(self) -> None:
+        for name in ("result", "arguments", "text", "pin", "line", "digest"):
+            if getattr(self, name) < 80:
+                raise Contradiction(
+                    f"caps.{name} is {getattr(self, name)}; below 80 characters not even the "
+                    "notice that something was cut would fit."
+                )
+        if self.digest < self.line:
+            raise Contradiction(f"caps.digest ({self.digest}) is below caps.line ({self.line}).")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The tokens of a window, and how they are shared out. Defaults are LocalCowork's."""
+
+    window: int = 32_768
+    output: int = 2_000
+    """Kept free for the reply."""
+    safety: int = 768
+    min_round: int = 1_500
+    """The gate: with less room than this no further round begins. About 500 tokens of reply
+    and 1,000 of result."""
+    evict_below: int = 5_000
+    """The high mark: with less room than this, old rounds leave the window."""
+    evict_to: int = 12_000
+    """The low mark: eviction goes on until there is this much room, so that it is rare and the
+    server's prompt cache survives the rounds between."""
+    keep_rounds: int = 3
+    """The newest rounds, which stay whole as long as anything else can go."""
+    keep_failures: int = 3
+    """The newest failed results, which stay whole while results of older rounds are digested."""
+    evicts: bool = True
+    """False: nothing leaves the window, and a run ends when it is full (buddy's way)."""
+    warn_at: float = 0.8
+    """The share of the window from which on the user is warned, once a run."""
+
+    def __post_init__(self) -> None:
+        reserved = self.output + self.safety + self.min_round
+        if self.output < 1 or self.safety < 0 or self.min_round < 1 or self.keep_rounds < 1:
+            raise Contradiction(
+                "budget.output, min_round and keep_rounds must be at least 1, safety at least 0."
+            )
+        if reserved >= self.window:
+            raise Contradiction(
+                f"budget.output ({self.output}) + safety ({self.safety}) + min_round "
+                f"({self.min_round}) = {reserved} leaves nothing of a window of {self.window}."
+            )
+        if self.evict_to < self.evict_below:
+            raise Contradiction(
+                f"budget.evict_to ({self.evict_to}) is below evict_below ({self.evict_below}): "
+                "eviction would end where it begins."
+            )
+        if self.evicts and self.evict_to >= self.window - self.output - self.safety:
+            raise Contradiction(
+                f"budget.evict_to ({self.evict_to}) can never be reached in a window of "
+                f"{self.window} with {self.output} + {self.safety} reserved."
+            )
+
+
+TYPICAL = '{"id": "INV-20417", "path": "/home/ana/receipts/2026-03-14.txt", "total": 1284.5}\n' * 8
+
+
+def result_tokens(characters: int, rates: Rates) -> int:
+    """About how many tokens a result of so many characters has."""
+    size = size_of(ToolMessage("", "", TYPICAL))
+    return ceil(characters * fsum(map(mul, rates.weights, size.counts)) / len(TYPICAL))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything a run needs to know. Two runs with equal settings follow the same rules."""
+
+    model: str = ""
+    """Whose tokens are counted: what was learned about one model is not used for another."""
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    budget: Budget = field(default_factory=Budget)
+    limits: Limits = field(default_factory=Limits)
+    patience: Patience = field(default_factory=Patience)
+    caps: Caps = field(default_factory=Caps)
+    rates: Rates = CLASSES
+    on_limit: OnLimit = OnLimit.CONCLUDE
+    summaries: bool = False
+    """After an eviction, ask the model for a summary of what left the window."""
+
+    def __post_init__(self) -> None:
+        names = [tool.name for tool in self.tools]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise Contradiction(f"two tools are named '{twice[0]}'; a call could mean either.")
+        largest = max((self.cap_of(tool) for tool in self.tools), default=self.caps.result)
+        result = result_tokens(largest, self.rates)
+        if self.budget.evicts and self.budget.evict_below <= self.budget.min_round + result:
+            raise Contradiction(
+                f"budget.evict_below ({self.budget.evict_below}) must be above min_round "
+                f"({self.budget.min_round}) plus one result (about {result} tokens): otherwise the "
+                "gate ends the run before eviction makes room."
+            )
+
+    def cap_of(self, tool: ToolSpec | None) -> int:
+        return self.caps.result if tool is None or tool.cap is None else tool.cap
+
+    @classmethod
+    def for_window(
+        cls, window: int, *, system: str = "", tools: tuple[ToolSpec, ...] = ()
+    ) -> "Settings":
+        """The defaults, scaled to a window: small ones get small reservations and caps."""
+        result = min(6_000, max(80, window // 6))
+        output, safety = min(4_000, max(64, window // 8)), min(768, window // 40)
+        min_round = min(1_500, window // 20)
+        below = min_round + result_tokens(result, CLASSES) + window // 40
+        return cls(
+            system=system,
+            tools=tuple(
+                t if t.cap is None or t.cap <= result else replace(t, cap=result) for t in tools
+            ),
+            budget=Budget(
+                window=window,
+                output=output,
+                safety=safety,
+                min_round=min_round,
+                evict_below=below,
+                evict_to=max(below, (window - output - safety) * 2 // 5),
+            ),
+            caps=Caps(
+                result=result,
+                arguments=result * 2,
+                text=result * 4,
+                pin=max(80, result // 3),
+                line=min(320, max(80, result // 5)),
+                digest=result,
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What one request cost, as the server reported it."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    """The part of `prompt` that the server had read before."""
+    cost: int = 0
+    """Millionths of a dollar, from the catalogue of models."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What a run has used up so far."""
+
+    rounds: int = 0
+    calls: int = 0
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    cost: int = 0
+    seconds: float = 0.0
+
+    def adding(self, usage: Usage) -> "Spent":
+        return replace(
+            self,
+            prompt=self.prompt + max(0, usage.prompt),
+            completion=self.completion + max(0, usage.completion),
+            cached=self.cached + max(0, usage.cached),
+            cost=self.cost + max(0, usage.cost),
+        )
+
+    def crossed(self, limits: Limits) -> StopReason | None:
+        """The limit that ends the run now, if there is one."""
+        if self.seconds >= limits.seconds:
+            return StopReason.OUT_OF_TIME
+        if self.cost >= limits.cost:
+            return StopReason.OUT_OF_MONEY
+        if self.prompt + self.completion >= limits.tokens:
+            return StopReason.OUT_OF_TOKENS
+        if self.calls >= limits.calls:
+            return StopReason.OUT_OF_CALLS
+        if self.rounds >= limits.rounds:
+            return StopReason.OUT_OF_ROUNDS
+        return None

@@ -1,0 +1,113 @@
+"""What is true of a session at one moment. It is the fold of its events: see `fold`.
+
+Everything that grows is shared between a state and the next, and everything else is bounded, so
+that a state costs no more after ten thousand rounds than after ten.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from holdfast.core import guards
+from holdfast.core.events import Ending, Purpose, Reply, RunStopped
+from holdfast.core.guards import Evidence
+from holdfast.core.history import History, OpenCall
+from holdfast.core.ledger import Ledger
+from holdfast.core.limits import Settings, Spent
+from holdfast.core.messages import Note
+from holdfast.core.tokens import Gauge, Size, size_of, size_of_tools
+from holdfast.core.tools import ToolSpec
+
+INSTRUCTION = size_of(Note(guards.CONCLUDE))
+"""What a request without tools holds beside the history: the longest of its instructions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A request that is on its way."""
+
+    ask: int
+    purpose: Purpose
+    size: Size
+    expected: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """The work that answers one message of the user."""
+
+    number: int
+    settings: Settings
+    tools: tuple[ToolSpec, ...]
+    """What the model may call now: without those that were dropped."""
+    shelved: tuple[str, ...] = ()
+    """Tools that exist but are left out of the definitions."""
+    system: Size
+    fixed: Size
+    """System prompt and definitions, measured whenever they change."""
+    spent: Spent = field(default_factory=Spent)
+    evidence: Evidence = field(default_factory=Evidence)
+    ledger: Ledger = field(default_factory=Ledger)
+    waiting: Waiting | None = None
+    reply: Reply | None = None
+    """The reply of the round: its calls are in `open`; one without calls waits to be judged."""
+    open: tuple[OpenCall, ...] = ()
+    parts: tuple[str, ...] = ()
+    """What was said before the output limit cut it, to be continued."""
+    queued: tuple[str, ...] = ()
+    """What the user said meanwhile; it takes its place when the round is over."""
+    miscounted: tuple[int, int] | None = None
+    """Tokens the server counted and tokens expected, where the two cannot both be right."""
+    warned: bool = False
+    """The person knows that the window is filling up."""
+    summary: Reply | None = None
+    summarised: bool = False
+    failed: str = ""
+    """How the model failed for good."""
+    cancelled: bool = False
+    overtime: bool = False
+    ending: Ending | None = None
+    stopped: RunStopped | None = None
+
+    @property
+    def unanswered(self) -> tuple[OpenCall, ...]:
+        return tuple(each for each in self.open if each.result is None)
+
+    @property
+    def offered(self) -> tuple[ToolSpec, ...]:
+        """The tools in the definitions."""
+        return tuple(tool for tool in self.tools if tool.name not in self.shelved)
+
+    def offering(self, tools: tuple[ToolSpec, ...], shelved: tuple[str, ...]) -> "Run":
+        """The run with other tools, measured."""
+        run = replace(self, tools=tools, shelved=shelved)
+        return replace(run, fixed=self.system + size_of_tools(run.offered))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    now: float = 0.0
+    history: History = field(default_factory=History)
+    gauge: Gauge = field(default_factory=Gauge)
+    window: int | None = None
+    """The window as the server told it, where it is smaller than the settings say."""
+    pins: tuple[tuple[str, str], ...] = ()
+    runs: int = 0
+    asks: int = 0
+    calls: int = 0
+    run: Run | None = None
+    """The current run, or the last one when it has stopped."""
+
+
+NEW = State()
+
+
+def window_of(state: State, run: Run) -> int:
+    """The window of the settings, or less where the server said so."""
+    most = run.settings.budget.window
+    return most if state.window is None else min(most, state.window)
+
+
+def request_size(state: State, run: Run, purpose: Purpose) -> Size:
+    """The size of everything that a request for this purpose holds."""
+    if purpose is Purpose.WORK:
+        return run.fixed + state.history.size
+    return run.system + state.history.size + INSTRUCTION

@@ -1,0 +1,72 @@
+"""What the model may ask for: the specifications of tools, and finding one by name.
+
+Running a tool is not here; a specification is only what the loop must know to decide.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
+
+
+class SideEffect(Enum):
+    """What may happen again after a crash."""
+
+    READ = "read"
+    """Run again: it changes nothing."""
+    IDEMPOTENT = "idempotent"
+    """Run again with the same key: the second time changes nothing."""
+    UNSAFE = "unsafe"
+    """Never run again: the model is told that the outcome is unknown."""
+
+
+class Keep(Enum):
+    """Which part of a result survives its cap."""
+
+    HEAD = "head"
+    TAIL = "tail"
+    ENDS = "ends"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    name: str
+    description: str = ""
+    parameters: str = "{}"
+    """The JSON schema of the arguments, as text: it is sent, measured and compared as it is."""
+    effect: SideEffect = SideEffect.UNSAFE
+    mutates: bool = True
+    """It may change what other tools return, so their repeats are no longer repeats."""
+    polls: bool = False
+    """Asking again is its purpose: the guard against repeats leaves it alone."""
+    cap: int | None = None
+    """Characters of a result the model may see; None takes the cap of the run."""
+    keep: Keep = Keep.HEAD
+    keep_last: int | None = None
+    """Only so many of its newest results stay whole in the window; None means all that fit."""
+
+
+def resolve(name: str, tools: Iterable[ToolSpec]) -> ToolSpec | None:
+    """The tool of this name, or the only one with this name behind a server's prefix."""
+    known = tuple(tools)
+    for tool in known:
+        if tool.name == name:
+            return tool
+    alike = [tool for tool in known if bare(tool.name) == bare(name)]
+    return alike[0] if len(alike) == 1 else None
+
+
+def bare(name: str) -> str:
+    """`name` without the prefix of a server: `files.read`, `files__read` and `read` are one."""
+    return name.replace("__", ".").rsplit(".", 1)[-1]
+
+
+def not_found(name: str, tools: Iterable[ToolSpec]) -> str:
+    """The sentence for a model that asked for a tool which is not there."""
+    names = [tool.name for tool in tools]
+    close = get_close_matches(name, names, n=3, cutoff=0.3)
+    if close:
+        return f"There is no tool named '{name}'. Did you mean: {', '.join(close)}?"
+    if names:
+        return f"There is no tool named '{name}'. Some that exist: {', '.join(names[:12])}."
+    return f"There is no tool named '{name}', and no tools are available now."

@@ -1,0 +1,88 @@
+"""A log as people read it: one line an event, so that a test shows the conversation itself."""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from holdfast.core.events import (
+    CallsAdmitted,
+    CancelAsked,
+    Ending,
+    Event,
+    Evicted,
+    ModelAsked,
+    ModelFailed,
+    ModelReplied,
+    Nudged,
+    Pinned,
+    RunStopped,
+    Steered,
+    Summarised,
+    TaskCut,
+    TimeRanOut,
+    ToolDropped,
+    ToolFinished,
+    ToolsChanged,
+    ToolsFound,
+    ToolStarted,
+    UserSpoke,
+    Warned,
+)
+
+
+def told(events: Iterable[Event], width: int = 100) -> list[str]:
+    """One line for each event that a reader of the conversation wants to see."""
+    return [shortened(line, width) for event in events if (line := line_of(event))]
+
+
+def shortened(line: str, width: int) -> str:
+    line = " ".join(line.split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def line_of(event: Event) -> str:
+    match event:
+        case UserSpoke(text):
+            return f"user: {text}"
+        case ModelReplied(_, reply):
+            calls = ", ".join(f"{call.name}({call.arguments})" for call in reply.calls)
+            said = " ".join(part for part in (reply.text, calls) if part) or "(nothing)"
+            return f"model: {said}" + (f" [{reply.finish.value}]" if reply.finish.value != "stop" else "")
+        case ModelFailed(_, failure, detail):
+            return f"model failed: {failure.value}: {detail}"
+        case ToolFinished(call_id, outcome, text):
+            status = "" if outcome.value == "done" else f" {outcome.value}:"
+            return f"{call_id}:{status} {text}"
+        case ModelAsked(ask, purpose):
+            return f"asked: {purpose.value}" if purpose.value != "work" else ""
+        case Nudged(why, text):
+            return f"nudged, {why.value}: {text}"
+        case ToolDropped(tool):
+            return f"tool dropped: {tool}"
+        case Warned(about, text):
+            return f"warned, {about.value}: {text}"
+        case TaskCut(to):
+            return f"task cut to {to}"
+        case Evicted(fading, dropped, shelved):
+            return f"evicted: {len(fading)} faded, {dropped} dropped, {len(shelved)} shelved"
+        case Summarised(text):
+            return f"summarised: {text}"
+        case Pinned(key, text):
+            return f"pinned, {key}: {text}"
+        case ToolsChanged(tools):
+            return f"tools: {', '.join(tool.name for tool in tools)}"
+        case ToolsFound(names):
+            return f"found: {', '.join(names)}"
+        case Ending(reason, detail):
+            return f"ending: {reason.value}: {detail}"
+        case RunStopped(reason, text):
+            return f"stopped, {reason.value}: {text}"
+        case CancelAsked():
+            return "cancel"
+        case TimeRanOut():
+            return "time ran out"
+        case Steered():
+            return "steered"
+        case CallsAdmitted() | ToolStarted():
+            return ""
+        case _:
+            assert_never(event)

@@ -26,7 +26,13 @@ ROOMS = (100, 200, 300, 500)
 SHORTEST = 3
 """Characters of a value that is looked for: shorter ones occur everywhere."""
 
-Shorten: TypeAlias = Callable[[str], str]
+Shorten: TypeAlias = Callable[[str, int], str]
+"""A result and the room for what is left of it."""
+WAYS: dict[str, Shorten] = {
+    "nothing left": lambda text, room: "",
+    "first N chars": lambda text, room: text[:room],
+    "digest": digest,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,9 @@ def needs(runs: list[dict[str, Any]]) -> Iterator[Need]:
         for message in run["traj"]:
             calls = message.get("tool_calls") or ()
             arguments = [call["function"]["arguments"] for call in calls]
-            for value in dict.fromkeys(leaf for text in arguments for leaf in leaves(json.loads(text))):
+            for value in dict.fromkeys(
+                leaf for text in arguments for leaf in leaves(json.loads(text))
+            ):
                 known = any(holds(text, value) for text in said)
                 if not known and any(holds(text, value) for text in results):
                     yield Need(number, value, tuple(results))
@@ -77,16 +85,16 @@ def holds(text: str, value: str) -> bool:
     return value in text and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text) is not None
 
 
-def hidden(wanted: list[Need], runs: int, newest: int, shorten: Shorten) -> Hidden:
-    shorten = cache(shorten)
-    lost = [need for need in wanted if not visible(need, newest, shorten)]
+def hidden(wanted: list[Need], runs: int, newest: int, room: int, shorten: Shorten) -> Hidden:
+    left_of = cache(lambda text: shorten(text, room))
+    lost = [need for need in wanted if not visible(need, newest, left_of)]
     return Hidden(len({need.run for need in lost}) / runs, len(lost) / len(wanted))
 
 
-def visible(need: Need, newest: int, shorten: Shorten) -> bool:
+def visible(need: Need, newest: int, left_of: Callable[[str], str]) -> bool:
     border = max(len(need.results) - newest, 0)
     return any(holds(text, need.value) for text in need.results[border:]) or any(
-        holds(text, need.value) and holds(shorten(text), need.value)
+        holds(text, need.value) and holds(left_of(text), need.value)
         for text in need.results[:border]
     )
 
@@ -100,14 +108,12 @@ def main() -> None:
     wanted = list(needs(runs))
     print(f"{len(wanted)} values in {len({need.run for need in wanted})} of {len(runs)} runs")
     print("come only from results. Hidden, as % of all runs / of these values:\n")
-    print(f"{'whole':>5} {'room':>5} {'nothing left':>16} {'first N chars':>16} {'digest':>16}")
+    print(f"{'whole':>5} {'room':>5}" + "".join(f"{way:>17}" for way in WAYS))
     for newest in NEWEST:
-        nothing = hidden(wanted, len(runs), newest, lambda text: "")
         for room in ROOMS:
-            first = hidden(wanted, len(runs), newest, lambda text: text[:room])
-            ours = hidden(wanted, len(runs), newest, lambda text: digest(text, room))
-            cells = (f"{100 * one.runs:7.1f} /{100 * one.values:6.1f}" for one in (nothing, first, ours))
-            print(f"{newest:>5} {room:>5} " + " ".join(f"{cell:>16}" for cell in cells))
+            shares = [hidden(wanted, len(runs), newest, room, way) for way in WAYS.values()]
+            cells = (f"{100 * share.runs:9.1f} /{100 * share.values:6.1f}" for share in shares)
+            print(f"{newest:>5} {room:>5}" + "".join(cells))
 
 
 if __name__ == "__main__":

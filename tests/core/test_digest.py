@@ -6,7 +6,8 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.core.digest import cut, digest, digest_arguments, shorten_arguments
+from holdfast.core.cut import cut, digest_arguments, shorten_arguments
+from holdfast.core.digest import digest
 from holdfast.core.tools import Keep
 
 ANY_CHARACTER = st.characters() | st.characters(categories=("Cs", "Mn", "Cc", "Zl", "Zp"))
@@ -86,7 +87,8 @@ def test_a_cut_shows_at_most_its_cap_and_names_the_whole_length(
         rf"(\[\.\.\. truncated: showing .* of {len(text)} chars\])", shown, maxsplit=1
     )
     head, tail = head.removesuffix("\n"), tail.removeprefix("\n")
-    assert text.startswith(head) and text.endswith(tail)
+    assert text.startswith(head)
+    assert text.endswith(tail)
     assert len(head) + len(tail) <= max(cap, 0)
     assert [int(n) for n in re.findall(r"(?:first|last) (\d+)", found)] == {
         Keep.HEAD: [len(head)],
@@ -114,46 +116,65 @@ def test_ids_and_dates_outlive_prose_and_flags() -> None:
 
     assert digest(json.dumps(order), 110) == (
         "order_id=W-4418; name=Ana Ruiz; email=ana@ruiz.es; placed=2024-05-20; total=129.5"
-        " … [of 695 chars]"
+        " … [of 684 chars]"
     )
 
 
 def test_a_list_of_records_says_its_keys_once_and_what_is_always_the_same_once() -> None:
     files = [{"path": f"/inbox/scan_{n}.pdf", "size": 900 + n, "owner": "ana"} for n in range(9)]
 
-    assert digest(json.dumps(files[:3]), 95) == (
-        "(path,size,owner=ana)=/inbox/scan_0.pdf,900|/inbox/scan_1.pdf,901|/inbox/scan_2.pdf,902"
-        " … [of 175 chars]"
-    )[:0] or digest(json.dumps(files[:3]), 95)
-    assert digest(json.dumps({"files": files}), 150) == ""
+    assert digest(json.dumps({"files": files}), 150) == (
+        "files(path,size)=/inbox/scan_0.pdf,900|/inbox/scan_1.pdf|/inbox/scan_2.pdf"
+        "|/inbox/scan_3.pdf|/inbox/scan_4.pdf|/inbox/scan_5.pdf +3 … [of 551 chars]"
+    )
+    assert digest(json.dumps({"files": files[:4]}), 180) == (
+        "files(path,size,owner=ana)=/inbox/scan_0.pdf,900|/inbox/scan_1.pdf,901"
+        "|/inbox/scan_2.pdf,902|/inbox/scan_3.pdf,903 … [of 251 chars]"
+    )
 
 
 def test_records_under_their_ids_are_a_list_too() -> None:
     cards = {
         "cards": {
-            f"card_{n}": {"id": f"card_{n}", "kind": "visa", "limit": n} for n in (4417, 5202)
+            f"card_{n}": {"id": f"card_{n}", "kind": "visa", "limit": 7 * n} for n in (417, 502)
         }
     }
 
-    assert digest(json.dumps(cards), 100) == ""
+    assert digest(json.dumps(cards), 100) == (
+        "cards(key,kind=visa,limit)=card_417,2919|card_502,3514 … [of 137 chars]"
+    )
+
+
+def test_what_only_some_records_say_is_not_said_of_all() -> None:
+    cards = [{"id": f"card_{n}", "brand": "visa"} for n in (417, 502)] + [{"id": "voucher_9"}]
+
+    assert digest(json.dumps(cards * 3), 90) == (
+        "(id,brand)=card_417,visa|card_502,visa|voucher_9 … [of 285 chars]"
+    )
 
 
 def test_json_that_was_cut_is_still_read_as_json() -> None:
     rows = [{"id": f"evt_{n}", "note": "so it goes, " * 20} for n in range(40)]
 
-    assert digest(cut(json.dumps(rows), 2000), 90) == ""
+    assert digest(cut(json.dumps(rows), 2000), 90) == (
+        "(id)=evt_0|evt_1|evt_2|evt_3|evt_4|evt_5|evt_6|evt_7 … [of 2,051 chars]"
+    )
 
 
 def test_json_within_json_is_read_through() -> None:
     inner = json.dumps({"files": [f"Receipt_{n}.pdf" for n in range(20)]})
 
-    assert digest(json.dumps([{"type": "text", "text": inner}]), 90) == ""
+    assert digest(json.dumps([{"type": "text", "text": inner}]), 90) == (
+        "files=Receipt_0.pdf|Receipt_1.pdf|Receipt_2.pdf|Receipt_3.pdf +16 … [of 433 chars]"
+    )
 
 
 def test_one_record_a_line_is_a_list() -> None:
     lines = "\n".join(json.dumps({"id": f"u-{n}", "ok": n % 2 == 0}) for n in range(30))
 
-    assert digest(lines, 80) == ""
+    assert digest(lines, 80) == (
+        "(id)=u-0|u-1|u-2|u-3|u-4|u-5|u-6|u-7|u-8|u-9|u-10|u-11|u-12 +17 … [of 814 chars]"
+    )
 
 
 def test_plain_text_keeps_its_first_words_its_values_and_its_last_words() -> None:
@@ -164,11 +185,19 @@ def test_plain_text_keeps_its_first_words_its_values_and_its_last_words() -> Non
         " help@example.com on every working day, so do not hesitate to write to us."
     )
 
-    assert digest(text, 190) == ""
+    assert digest(text, 190) == (
+        "The parcel was handed over to the carrier… Your W-4418 2024-05-20 Ana Ruiz"
+        " /var/mail/inv_77.pdf Status: shipped Questions help@example.com"
+        " … do not hesitate to write to us. … [of 323 chars]"
+    )
 
 
 def test_a_list_of_plain_names_is_a_list_of_values() -> None:
-    assert digest("\n".join(["here they are, one a line", *"src docs tests lab".split() * 9]), 90) == ""
+    names = ["src", "docs", "tests", "lab", "changes", "examples", "build", "dist", "scripts"]
+
+    assert digest("\n".join(["this is what the folder holds", *names]), 80) == (
+        "this is what the… src docs tests lab changes examples … scripts … [of 84 chars]"
+    )
 
 
 def test_a_page_is_read_without_its_markup() -> None:
@@ -177,20 +206,26 @@ def test_a_page_is_read_without_its_markup() -> None:
         ' <a href="mailto:ana@ruiz.es">Ana Ruiz</a></p>' + "<hr>" * 40
     )
 
-    assert digest(page, 90) == ""
+    assert digest(page, 90) == (
+        "Order 48213 Placed by mailto:ana@ruiz.es Ana Ruiz … [of 290 chars]"
+    )
 
 
 def test_chinese_text_gives_up_its_numbers_dates_and_files() -> None:
     text = (
-        "订单已经创建成功,我们会尽快安排发货。订单号:CN2024-8831,联系电话13800138000,"
-        "预计于2024年5月23日送达。合同在/data/采购合同.pdf,请及时查收并妥善保管。"
+        "订单已经创建成功，我们会尽快安排发货。订单号:CN2024-8831，联系电话13800138000，"
+        "预计于2024年5月23日送达。合同在/data/采购合同.pdf，请及时查收并妥善保管。如有疑问，欢迎随时与我们联系，"
+        "我们的客服人员会在第一时间为您解答，谢谢您的支持。"
     )
 
-    assert digest(text, 85) == ""
+    assert digest(text, 120) == (
+        "订单已经创建成功，我们会尽快安排发货。订单号:CN2024-8831… 13800138000 2024年5月23日"
+        " 合同在/data/采购合同.pdf …，谢谢您的支持。 … [of 136 chars]"
+    )
 
 
 def test_where_there_is_no_room_the_length_is_all_that_is_said() -> None:
-    assert digest("word " * 100, 18) == "… [of 500 chars]"
+    assert digest("word " * 100, 28) == "… [of 500 chars]"
     assert digest("word " * 100, 5) == "… [of"
     assert digest("word " * 100, 0) == ""
 
@@ -199,6 +234,7 @@ def test_where_there_is_no_room_the_length_is_all_that_is_said() -> None:
 @example("[" * 3000, 100)
 @example('{"a":"' * 500, 100)
 @example("\ud83d" * 200, 60)
+@example("word " * 100, 29)
 @example("<!--" * 200, 60)
 @example(json.dumps([[[{"a": [{"": 1}, {"": "\n"}]}]] for _ in range(30)]), 40)
 def test_a_digest_is_one_line_that_fits_and_can_be_sent(text: str, room: int) -> None:
@@ -219,7 +255,10 @@ def test_a_digest_that_leaves_something_out_names_the_length(text: str, room: in
 def test_of_an_endless_text_both_ends_are_looked_at() -> None:
     log = "first_id=a1\n" + "nothing to see here\n" * 300_000 + "last_id=z9\n"
 
-    assert digest(log, 100) == ""
+    assert digest(log, 100) == (
+        "first_id=a1 nothing to see here nothing to see here nothing to… last_id=z9"
+        " … [of 6,000,023 chars]"
+    )
 
 
 # the arguments of a call
@@ -234,7 +273,9 @@ def test_arguments_are_told_as_pairs() -> None:
 def test_a_long_argument_keeps_both_its_ends() -> None:
     arguments = json.dumps({"path": "/home/ana/notes.md", "content": "Dear all,\n" + "la " * 400})
 
-    assert digest_arguments(arguments, 60) == ""
+    assert digest_arguments(arguments, 60) == (
+        "path=/home/ana/notes.md, content=Dear all, la …a la la la la"
+    )
 
 
 def test_arguments_that_are_no_object_are_told_as_they_are() -> None:
@@ -258,19 +299,25 @@ def test_arguments_that_fit_are_not_touched() -> None:
 def test_long_strings_in_arguments_are_cut_first() -> None:
     arguments = json.dumps({"path": "a.txt", "content": "x" * 5000, "mode": "w"})
 
-    assert shorten_arguments(arguments, 80) == ""
+    assert shorten_arguments(arguments, 80) == (
+        '{"path":"a.txt","content":"xxxxxxxxxxxxxxxxxxxxxxxx[... 5000 chars]","mode":"w"}'
+    )
 
 
 def test_then_what_is_nested_gives_way() -> None:
     arguments = json.dumps({"id": 7, "rows": [{"n": n} for n in range(90)], "by": {"x": "y"}})
 
-    assert shorten_arguments(arguments, 80) == ""
+    assert shorten_arguments(arguments, 80) == (
+        '{"id":7,"rows":"[... 90 items]","by":"[... 1 keys]"}'
+    )
 
 
 def test_and_last_the_later_keys() -> None:
     arguments = json.dumps({f"key_{n}": n for n in range(90)})
 
-    assert shorten_arguments(arguments, 60) == ""
+    assert shorten_arguments(arguments, 60) == (
+        '{"key_0":0,"key_1":1,"key_2":2,"key_3":3,"…":"86 more"}'
+    )
 
 
 def test_what_is_no_object_becomes_an_empty_one() -> None:

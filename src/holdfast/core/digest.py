@@ -1,20 +1,17 @@
-"""What a model is shown of something too long for it: a cut, a digest, shortened arguments.
+"""The one line that stands for a result which has left the window.
 
-A *cut* is a piece of a text and says so. A *digest* is the one line that stands for a result
-which has left the window: no summary, but the values later calls need (ids, paths, names,
-amounts, dates, codes) with as little as possible around them. When something is shortened, and
-to what length, is decided by `window`; the log and people keep the whole.
+It is no summary, but the values that later calls need (ids, paths, names, amounts, dates, codes)
+with as little as possible around them. When a result leaves, and how much room its digest gets,
+is decided by `window`; the log and people keep the whole.
 """
 
-import json
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeAlias
-from unicodedata import ucd_3_2_0  # this version is the same in every Python
 
+from holdfast.core.cut import middle_cut, seam
+from holdfast.core.jsontext import json_in
 from holdfast.core.messages import clean
-from holdfast.core.tools import Keep
 
 READ_HEAD, READ_TAIL = 60_000, 20_000
 """Characters of a text that a digest looks at; what lies between is only counted."""
@@ -24,35 +21,6 @@ PORTION = 8
 """Rows of a column chosen together: a long list of ids must not leave its names no room."""
 LONGEST_VALUE, LONGEST_LABEL = 80, 24
 """Characters of a value and of a key in a digest; longer ones lose their middle."""
-DEEPEST = 60
-"""Levels of JSON we parse: far from the interpreter's own limit, which varies with the caller."""
-NOTICE = "[... truncated: showing "
-
-__all__ = ["cut", "digest", "digest_arguments", "shorten_arguments"]
-
-
-def cut(text: str, cap: int, keep: Keep = Keep.HEAD, more: str = "") -> str:
-    """`cap` characters of `text` and a line with its whole length; `text` itself if it fits.
-
-    `more` is a sentence for inside the notice, such as how to read the rest.
-    """
-    cap = max(cap, 0)
-    if len(text) <= cap:
-        return text
-    ending = f" of {len(text)} chars{'. ' if more else ''}{more}]"
-    if cap == 0:
-        return f"{NOTICE}first 0{ending}"
-    match keep:
-        case Keep.HEAD:
-            head = text[: seam(text, cap)]
-            return f"{head}\n{NOTICE}first {len(head)}{ending}"
-        case Keep.TAIL:
-            tail = text[seam(text, len(text) - cap, step=1) :]
-            return f"{NOTICE}last {len(tail)}{ending}\n{tail}"
-        case Keep.ENDS:
-            head = text[: seam(text, cap - cap // 2)]
-            tail = text[seam(text, len(text) - cap // 2, step=1) :]
-            return f"{head}\n{NOTICE}first {len(head)} and last {len(tail)}{ending}\n{tail}"
 
 
 def digest(text: str, room: int) -> str:
@@ -64,72 +32,12 @@ def digest(text: str, room: int) -> str:
     if len(text) <= max(READ_HEAD, room) and len(line := " ".join(text.split())) <= room:
         return clean(line)
     ending = f" … [of {len(text):,} chars]"
-    if room <= len(ending):
+    if room < len(ending) + 12:
         return ending.strip()[: max(room, 0)]
     head, tail = text[:READ_HEAD].strip(), text[max(READ_HEAD, len(text) - READ_TAIL) :]
     left = room - len(ending)
     line = json_line(json_in(head), left) or prose_line(f"{head} {tail}", left)
     return clean(line + ending)
-
-
-def digest_arguments(arguments: str, room: int) -> str:
-    """The arguments of a call as `key=value, key=value`: one line of at most `room` characters."""
-    try:
-        pairs = [(one_line(key), one_line(item)) for key, item in json_object(arguments).items()]
-    except ValueError:
-        return clean(middle_cut(one_line(arguments), room))
-
-    def line(longest: int) -> str:
-        return ", ".join(f"{key}={middle_cut(value, longest)}" for key, value in pairs)
-
-    longest = largest(lambda size: len(line(size)) <= room, 8, room)
-    return clean(middle_cut(line(longest), room))
-
-
-def shorten_arguments(arguments: str, cap: int) -> str:
-    """`arguments` as the text of a JSON object of at most `cap` characters, and 40 in any case.
-
-    Long strings are cut first and name their length; then what is nested gives way, and last the
-    later keys. What is not the text of a JSON object becomes `{}`.
-    """
-    cap = max(cap, 40)
-    try:
-        whole = json_object(arguments)
-        return arguments if len(arguments) <= cap else shortened_object(whole, cap)
-    except ValueError:
-        return "{}"
-
-
-def shortened_object(whole: dict[str, object], cap: int) -> str:
-    def nested(depth: int, longest: int) -> str:
-        return dumped(shortened(whole, longest, depth))
-
-    def flat(keys: int) -> str:
-        first = {key: shortened(whole[key], 0, 0) for key in list(whole)[:keys]}
-        return dumped({**first, "…": f"{len(whole) - keys} more"})
-
-    depth = next((depth for depth in (DEEPEST, 3, 2, 1) if len(nested(depth, 0)) <= cap), 0)
-    if depth:
-        return nested(depth, largest(lambda longest: len(nested(depth, longest)) <= cap, 0, cap))
-    return flat(largest(lambda keys: len(flat(keys)) <= cap, 0, len(whole) - 1))
-
-
-def shortened(value: object, longest: int, depth: int) -> object:
-    """`value` with strings of at most about `longest` characters and `depth` levels of nesting."""
-    match value:
-        case str():
-            notice = f"[... {len(value)} chars]"
-            if len(value) <= max(longest, len(notice)):
-                return value
-            return value[: seam(value, max(longest - len(notice), 0))] + notice
-        case dict() | list() if depth == 0 and value:
-            return f"[... {len(value)} {'keys' if isinstance(value, dict) else 'items'}]"
-        case dict():
-            return {key: shortened(item, longest, depth - 1) for key, item in value.items()}
-        case list():
-            return [shortened(item, longest, depth - 1) for item in value]
-        case _:
-            return value
 
 
 # Digests of JSON, read as tables: every list of records is one, with a row for each record, and
@@ -198,7 +106,7 @@ def portions_of(tables: Columns) -> list[Portion]:
     portions: list[Portion] = []
     for table, columns in tables.items():
         for key, column in columns.items():
-            cells = list(column.items())[: 1 if is_constant(column) else None]
+            cells = list(column.items())[: 1 if is_constant(column, columns) else None]
             rank = weight(key.rpartition(".")[2]) + shape(cells[0][1])
             for start in range(0, len(cells), PORTION):
                 portion = cells[start : start + PORTION]
@@ -231,9 +139,11 @@ def written(table: str, columns: dict[str, Column], chosen: dict[str, Column]) -
     labels = {key: label(key, columns) for key in columns if key in chosen}
     if not table:
         return "; ".join(f"{name}={chosen[key][0]}" for key, name in labels.items())
+    if len(labels) > 1 and "" in labels:
+        labels[""] = "key"
     varied = []
     for key in labels:
-        if is_constant(columns[key]):
+        if is_constant(columns[key], columns):
             labels[key] += "=" + next(iter(chosen[key].values()))
         else:
             varied.append(chosen[key])
@@ -243,7 +153,7 @@ def written(table: str, columns: dict[str, Column], chosen: dict[str, Column]) -
     if not shown:
         return head
     rows = [",".join(column.get(row, "") for column in varied).rstrip(",") for row in shown]
-    hidden = len({row for column in columns.values() for row in column}) - len(shown)
+    hidden = len(set().union(*columns.values())) - len(shown)
     return f"{head}={'|'.join(rows)}" + (f" +{hidden}" if hidden else "")
 
 
@@ -260,8 +170,11 @@ def name_of(table: str) -> str:
     return middle_cut(" ".join(name.split()), LONGEST_LABEL)
 
 
-def is_constant(column: Column) -> bool:
-    return len(column) > 1 and len(set(column.values())) == 1
+def is_constant(column: Column, columns: dict[str, Column]) -> bool:
+    """Every row of the table says the same here."""
+    if len(column) < 2 or len(set(column.values())) > 1:
+        return False
+    return len(column) == len(set().union(*columns.values()))
 
 
 def has_data_for_keys(value: dict[str, object]) -> bool:
@@ -334,6 +247,8 @@ def prose_line(text: str, room: int) -> str:
     if text[:1] == "<":
         text = TAG.sub(r" \1 ", SCRIPT.sub(" ", text))
     text = "\n".join(filter(None, (" ".join(line.split()) for line in text.splitlines())))
+    if len(text) <= room:
+        return text.replace("\n", " ")
     lead = word_seam(text, room // 4, step=-1)
     tail = word_seam(text, len(text) - room // 5, step=1)
     room -= lead + len(text) - tail + len("… …")
@@ -343,8 +258,9 @@ def prose_line(text: str, room: int) -> str:
             room -= len(value) + 1
             chosen.append((at, value))
     lead = word_seam(text, lead + max(room, 0), step=-1)
-    middle = "".join(f" {value}" for at, value in sorted(chosen) if at >= lead)
-    return f"{text[:lead]}…{middle} …{text[tail:]}".replace("\n", " ")
+    shown = [value for at, value in sorted(chosen) if at >= lead]
+    middle = f" {' '.join(shown)} …" if shown else ""
+    return f"{text[:lead]}…{middle}{text[tail:]}".replace("\n", " ")
 
 
 def values_in(text: str, start: int, end: int) -> list[tuple[int, int, str]]:
@@ -371,132 +287,9 @@ def is_label(word: str) -> bool:
     return word[-1:] == ":" and word[:-1].isalpha()
 
 
-# Where a text may be cut
-
-
 def word_seam(text: str, at: int, *, step: int) -> int:
-    """The nearest blank from `at` on, or a seam where words are long."""
+    """The nearest end of a word from `at` on, or a seam where words are long."""
     for place in range(at, at + LONGEST_VALUE * step, step):
-        if text[place : place + 1].isspace():
+        if 0 < place < len(text) and text[place] in " \n，。；、":
             return place
     return seam(text, at, step=step)
-
-
-def seam(text: str, at: int, *, step: int = -1) -> int:
-    """The first place from `at` on, in steps, where a cut parts nothing that is drawn as one."""
-    for place in range(at, at + 8 * step, step):
-        if not is_joined(text, place):
-            return place
-    return at + step if is_pair(text, at) else at  # an endless pile of marks: cut it anyway
-
-
-def is_joined(text: str, at: int) -> bool:
-    if not 0 < at < len(text) or (after := text[at]) < "\u0300":
-        return False
-    return (
-        is_pair(text, at)
-        or ucd_3_2_0.category(after)[0] == "M"  # accents, vowel signs, variation selectors
-        or "\u200d" in (text[at - 1], after)
-        or "\U0001f3fb" <= after <= "\U0001f3ff"  # skin tones
-        or "\U000e0100" <= after <= "\U000e01ef"  # more variation selectors
-    )
-
-
-def is_pair(text: str, at: int) -> bool:
-    """Two surrogates around `at` which mean one character."""
-    around = text[at - 1 : at + 1] if at > 0 else ""
-    return len(around) == 2 and "\ud800" <= around[0] < "\udc00" <= around[1] <= "\udfff"
-
-
-def middle_cut(text: str, room: int) -> str:
-    """`text`, or both its ends with an ellipsis between, in at most `room` characters."""
-    if len(text) <= room:
-        return text
-    if room <= 0:
-        return ""
-    tail = (room - 1) // 2
-    head = text[: seam(text, room - 1 - tail)]
-    return f"{head}…{text[seam(text, len(text) - tail, step=1) :]}"
-
-
-def largest(fits: Callable[[int], bool], low: int, high: int) -> int:
-    """The largest number from `low` to `high` that fits; `low` if none does."""
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
-
-
-# JSON in and out
-
-
-def refused(constant: str) -> object:
-    raise ValueError(f"{constant} is not JSON")
-
-
-STRICT = json.JSONDecoder(parse_constant=refused)
-AS_WRITTEN = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
-MARK = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|$)|[\[\]{},]', re.DOTALL)
-
-
-def json_object(text: str) -> dict[str, object]:
-    value = parsed(text, STRICT)
-    if not isinstance(value, dict):
-        raise ValueError("not a JSON object")
-    return value
-
-
-def json_in(text: str) -> object:
-    """The list or object in `text`, also if it was cut or has one value a line; else None."""
-    if text[:1] not in ("{", "["):
-        return None
-    for attempt in (str, as_list_of_lines, closed):
-        try:
-            return parsed(attempt(text), AS_WRITTEN)
-        except ValueError:
-            pass
-    return None
-
-
-def as_list_of_lines(text: str) -> str:
-    return f"[{','.join(text.splitlines())}]"
-
-
-def closed(text: str) -> str:
-    """JSON that was cut: up to its last whole value, with what is open closed."""
-    text = text.split(f"\n{NOTICE}", 1)[0]
-    end = 0
-    closers: list[str] = []
-    whole: list[str] = []
-    for mark in MARK.finditer(text):
-        if mark[0] in "{[":
-            closers.append("}" if mark[0] == "{" else "]")
-        elif mark[0] == ",":
-            end, whole = mark.start(), closers[::-1]
-        elif mark[0] in "}]":
-            closers = closers[:-1]
-            end, whole = mark.end(), closers[::-1]
-    return text[:end] + "".join(whole)
-
-
-def parsed(text: str, decoder: json.JSONDecoder) -> object:
-    if text.count("[") + text.count("{") > DEEPEST and depth_of(text) > DEEPEST:
-        raise ValueError("nested too deeply")
-    value: object = decoder.decode(text)
-    return value
-
-
-def depth_of(text: str) -> int:
-    depth = deepest = 0
-    for mark in MARK.finditer(text):
-        depth += (mark[0] in "[{") - (mark[0] in "]}")
-        deepest = max(deepest, depth)
-    return deepest
-
-
-def dumped(value: object) -> str:
-    return clean(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
-
-
-def one_line(value: object) -> str:
-    return " ".join((value if isinstance(value, str) else dumped(value)).split())

@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import assert_never
 
 from holdfast.core import guards, window
-from holdfast.core.digest import cut, digest, digest_arguments
+from holdfast.core.cut import cut, digest_arguments
+from holdfast.core.digest import digest
 from holdfast.core.events import (
     About,
     CallsAdmitted,
@@ -96,7 +97,7 @@ def evolve(state: State, event: Event) -> State:
             history = replace(state.history, summary=text)
             return working(replace(state, history=history), summary=None, summarised=True)
         case Ending():
-            return working(state, ending=event)
+            return working(state, ending=event, reply=None)
         case RunStopped():
             return stopped(state, event)
         case _:
@@ -109,11 +110,7 @@ def evolve(state: State, event: Event) -> State:
 def passed(state: State, at: float) -> State:
     """Time goes on; a clock that jumps back takes nothing away."""
     elapsed = max(0.0, at - state.now) if state.now else 0.0
-    state = replace(state, now=max(at, state.now))
-    if elapsed and (run := state.run) and not run.stopped:
-        spent = replace(run.spent, seconds=run.spent.seconds + elapsed)
-        return replace(state, run=replace(run, spent=spent))
-    return state
+    return replace(state, now=at, elapsed=state.elapsed + elapsed)
 
 
 def heard(state: State, event: UserSpoke) -> State:
@@ -134,6 +131,7 @@ def heard(state: State, event: UserSpoke) -> State:
         runs=state.runs + 1,
         run=Run(
             number=state.runs + 1,
+            began=state.elapsed,
             settings=settings,
             tools=settings.tools,
             system=(system := size_of_system(settings.system)),
@@ -162,7 +160,8 @@ def replied(state: State, event: ModelReplied) -> State:
     if waiting.purpose is Purpose.SUMMARISE:
         return replace(state, run=replace(run, summary=event.reply))
     wanted = event.reply.calls if waiting.purpose is Purpose.WORK else ()
-    calls = opened(event.reply, state.calls + 1) if wanted else ()
+    most = run.settings.limits.calls_per_reply
+    calls = opened(event.reply, state.calls + 1, most) if wanted else ()
     return replace(
         state,
         calls=state.calls + len(calls),
@@ -257,7 +256,8 @@ def answered(each: OpenCall, event: ToolFinished, run: Run) -> OpenCall:
 def closed_round(state: State, run: Run) -> State:
     """All calls are answered: the round enters the history, and the guards remember it."""
     assert run.reply is not None
-    entries = list(closed(run.reply.text, run.open, run.settings.caps))
+    wanted = len(run.reply.calls)
+    entries = list(closed(run.reply.text, run.open, run.settings.caps, wanted=wanted))
     rolling = {tool.name for tool in run.tools if tool.keep_last is not None}
     first = len(state.history.body)
     whole = tuple(

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
-from holdfast.core.digest import cut, dumped, json_object, shorten_arguments
+from holdfast.core.cut import cut, shorten_arguments
 from holdfast.core.events import Finish, Outcome, Reply, WantedCall
+from holdfast.core.jsontext import dumped, json_object
 from holdfast.core.limits import Caps
 from holdfast.core.messages import (
     AssistantMessage,
@@ -125,13 +126,13 @@ class OpenCall:
     """Which time this very call brought this very result."""
 
 
-def opened(reply: Reply, first: int) -> tuple[OpenCall, ...]:
+def opened(reply: Reply, first: int, most: int) -> tuple[OpenCall, ...]:
     """The calls of a reply, made safe: ids of our own, arguments that are a JSON object.
 
     A reply that the length limit cut is used not at all: `{"index": 7` may have been 71.
     """
     calls = []
-    for number, wanted in enumerate(reply.calls, first):
+    for number, wanted in enumerate(reply.calls[:most], first):
         name, arguments, problem = name_of(wanted), "{}", ""
         try:
             given = json_object(wanted.arguments) if wanted.arguments.strip() else {}
@@ -166,8 +167,13 @@ def fingerprint(*parts: str) -> str:
     return blake2b(joined, digest_size=8).hexdigest()
 
 
-def closed(text: str, calls: tuple[OpenCall, ...], caps: Caps) -> Iterator[Entry]:
-    """The messages of a finished round: the reply, then the result of each call in order."""
+def closed(
+    text: str, calls: tuple[OpenCall, ...], caps: Caps, *, wanted: int = 0
+) -> Iterator[Entry]:
+    """The messages of a finished round: the reply, then the result of each call in order.
+
+    `wanted` is how many calls the model made; of too many the first are taken, and it is told.
+    """
     shown = tuple(
         replace(each.call, arguments=shorten_arguments(each.call.arguments, caps.arguments))
         for each in calls
@@ -179,6 +185,11 @@ def closed(text: str, calls: tuple[OpenCall, ...], caps: Caps) -> Iterator[Entry
         if each.result is None:
             raise ValueError(f"call {each.call.id} has no result; a round closes only with all")
         yield Entry(each.result, size_of(each.result), length=each.length)
+    if wanted > len(calls):
+        yield noted(
+            f"Only the first {len(calls)} of your {wanted} calls were taken. Make fewer calls at "
+            "once; make the others again if you still need them."
+        )
 
 
 def noted(text: str) -> Entry:

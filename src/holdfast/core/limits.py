@@ -59,7 +59,7 @@ class Limits:
     overflows: int = 4
     """How often in one run a server may refuse a request as too long."""
     calls_per_reply: int = 64
-    """Calls of one reply that are run; the others are answered 'not run'."""
+    """Calls of one reply that are taken; the model is told of the others."""
 
     def __post_init__(self) -> None:
         for name in ("rounds", "calls", "tokens", "cost", "seconds", "calls_per_reply"):
@@ -284,7 +284,6 @@ class Spent:
     completion: int = 0
     cached: int = 0
     cost: int = 0
-    seconds: float = 0.0
 
     def adding(self, usage: Usage) -> "Spent":
         return replace(
@@ -295,9 +294,9 @@ class Spent:
             cost=self.cost + max(0, usage.cost),
         )
 
-    def crossed(self, limits: Limits) -> StopReason | None:
-        """The limit that ends the run now, if there is one."""
-        if self.seconds >= limits.seconds:
+    def crossed(self, limits: Limits, seconds: float) -> StopReason | None:
+        """The limit that ends a run which has taken so many seconds, if there is one."""
+        if seconds >= limits.seconds:
             return StopReason.OUT_OF_TIME
         if self.cost >= limits.cost:
             return StopReason.OUT_OF_MONEY

@@ -19,6 +19,7 @@ The laws this keeps are in `docs/explain/the-laws.md`, each with the test that w
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import inf
 
 from holdfast.core import guards, window
 from holdfast.core.effects import CallModel, Effect, Request, RunTools, StopWork
@@ -156,8 +157,8 @@ def between_rounds(state: State, run: Run) -> Event:
     """Every call is answered. What has to happen before the model is asked again?"""
     if run.queued:
         return Steered()
-    reason = StopReason.OUT_OF_TIME if run.overtime else run.spent.crossed(run.settings.limits)
-    if reason:
+    seconds = inf if run.overtime else state.elapsed - run.began
+    if reason := run.spent.crossed(run.settings.limits, seconds):
         return Ending(reason, limit_sentence(reason, run.settings.limits))
     return guarded(run) or fitted(state, run) or ask(state, Purpose.WORK)
 
@@ -186,8 +187,6 @@ def refused(each: OpenCall, run: Run) -> str:
         return not_found(each.call.name, run.offered)
     if place >= limits.calls - run.spent.calls + answered:
         return f"Not run: the limit of {limits.calls} tool calls is reached."
-    if place >= limits.calls_per_reply:
-        return f"Not run: only {limits.calls_per_reply} calls of one reply are run."
     twins = sum(one.fingerprint == each.fingerprint for one in run.open[:place])
     times = guards.repeats(run.evidence, each.fingerprint, tool) + (0 if tool.polls else twins)
     if times >= patience.repeat_stopped or times >= (patience.repeat_blocked or times + 1):
@@ -262,10 +261,8 @@ def conclusion(state: State, run: Run, ending: Ending) -> Event:
     last_words = RunStopped(ending.reason, report(ending.reason, ending.detail, run.ledger))
     if run.settings.on_limit is OnLimit.ERROR:
         return last_words
-    frame = framed(state, run, Purpose.CONCLUDE)
-    extra = request_size(state, run, Purpose.CONCLUDE) - frame.fixed
-    if frame.room(extra) < 0:
-        return squeezed(state, run, frame) or last_words
+    if not fits(state, run, Purpose.CONCLUDE):
+        return squeezed(state, run, framed(state, run, Purpose.CONCLUDE)) or last_words
     return ask(state, Purpose.CONCLUDE)
 
 
@@ -311,7 +308,7 @@ def fitted(state: State, run: Run) -> Event | None:
     room = frame.room(state.history.size)
     if budget.evicts and room < budget.evict_below:
         relief = window.relief(state.history, frame, run.settings.caps)
-        if relief and relief.dropped and run.settings.summaries and not run.summarised and room > 0:
+        if relief and relief.dropped and wants_summary(state, run):
             return ask(state, Purpose.SUMMARISE)
         if relief:
             return relief
@@ -325,6 +322,17 @@ def fitted(state: State, run: Run) -> Event | None:
         text = f"The window is filling up: {used} of {frame.window} tokens are in use."
         return Warned(About.WINDOW, text)
     return None
+
+
+def wants_summary(state: State, run: Run) -> bool:
+    """Before rounds leave the window the model may write down what it must not forget."""
+    wanted = run.settings.summaries and not run.summarised
+    return wanted and fits(state, run, Purpose.SUMMARISE)
+
+
+def fits(state: State, run: Run, purpose: Purpose) -> bool:
+    frame = framed(state, run, purpose)
+    return frame.room(request_size(state, run, purpose) - frame.fixed) >= 0
 
 
 def squeezed(state: State, run: Run, frame: Frame) -> Event | None:

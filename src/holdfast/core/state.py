@@ -35,6 +35,8 @@ class Run:
     """The work that answers one message of the user."""
 
     number: int
+    began: float
+    """Seconds that had passed in the session."""
     settings: Settings
     tools: tuple[ToolSpec, ...]
     """What the model may call now: without those that were dropped."""
@@ -85,6 +87,9 @@ class Run:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     now: float = 0.0
+    """The time of the last event that had one."""
+    elapsed: float = 0.0
+    """Seconds that have passed, as the events tell; never fewer than before."""
     history: History = field(default_factory=History)
     gauge: Gauge = field(default_factory=Gauge)
     window: int | None = None

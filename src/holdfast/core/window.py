@@ -10,7 +10,8 @@ words and what is pinned are written into the head as they leave the body.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from holdfast.core.digest import cut, digest, digest_arguments
+from holdfast.core.cut import cut, digest_arguments
+from holdfast.core.digest import digest
 from holdfast.core.events import Evicted, Fading
 from holdfast.core.history import Entry, History, Line, Spoken, noted
 from holdfast.core.limits import Budget, Caps

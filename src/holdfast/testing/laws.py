@@ -30,7 +30,7 @@ from holdfast.core.ledger import UNVERIFIED
 from holdfast.core.machine import Step, replay
 from holdfast.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, clean
 from holdfast.core.state import NEW, Run, State
-from holdfast.core.tools import SideEffect, ToolSpec, resolve
+from holdfast.core.tools import SideEffect, ToolSpec
 
 INVENTED = "invented_"
 """Whatever begins like this was made up by a lying model; no tool ever returns it."""
@@ -61,9 +61,16 @@ class Laws:
     """Each step's events and the state after it."""
     lengths: dict[str, int] = field(default_factory=dict)
     """Characters of the whole result of each call."""
+    caps: dict[str, int] = field(default_factory=dict)
+    """What the model may see of it, by the settings of its run."""
+    text_cap: int = 0
+    argument_cap: int = 40
+    """The largest so far: a message keeps its size when a later run has smaller caps."""
     ran: Counter[str] = field(default_factory=Counter)
     """How often the world really ran each call."""
     concluded: int = 0
+    worked: set[str] = field(default_factory=set)
+    """Calls that the run has had done."""
     spoken: str = ""
     task: str = ""
     waiting_words: list[str] = field(default_factory=list)
@@ -85,9 +92,17 @@ class Laws:
                     assert run is not None
                     self.asked(run, purpose, request, step.state, again=recovered)
                 case RunTools(calls):
-                    holds(run is not None and not run.waiting, 1, "tools run while a model is asked")
+                    holds(
+                        run is not None and not run.waiting, 1, "tools run while a model is asked"
+                    )
+                    self.worked |= {call.id for call in calls}
+                    assert run is not None
+                    most = run.settings.limits.calls
+                    holds(len(self.worked) <= most, 5, f"{len(self.worked)} calls, {most} allowed")
                     for call in calls:
-                        holds(call.id not in self.lengths, 1, f"{call.id} runs though it is answered")
+                        holds(
+                            call.id not in self.lengths, 1, f"{call.id} runs though it is answered"
+                        )
                 case StopWork():
                     pass
         if any(isinstance(event, CancelAsked) for event in step.events):
@@ -99,14 +114,21 @@ class Laws:
         match event:
             case UserSpoke(text) if before.run is None or before.run.stopped:
                 self.task = self.spoken = clean(text)
-                self.waiting_words, self.refused = [], []
-                self.concluded, self.forced = 0, False
+                self.waiting_words.clear()
+                self.refused.clear()
+                self.concluded, self.forced, self.worked = 0, False, set()
+                assert run is not None
+                self.text_cap = max(self.text_cap, run.settings.caps.text)
+                self.argument_cap = max(self.argument_cap, run.settings.caps.arguments)
             case UserSpoke(text):
                 self.waiting_words.append(clean(text))
             case Steered():
-                self.spoken, self.waiting_words = self.waiting_words[-1], []
+                self.spoken = self.waiting_words[-1]
+                self.waiting_words.clear()
             case ToolFinished(call_id, _, text):
                 self.lengths.setdefault(call_id, len(clean(text)))
+                if run is not None:
+                    self.caps.setdefault(call_id, largest_cap(run))
             case Evicted() | TaskCut() | ToolDropped() | ToolsChanged() | ToolsFound():
                 self.broke_prefix = True
             case Ending():
@@ -128,7 +150,7 @@ class Laws:
         self.paired(run, messages)
         self.user_is_heard(run, request, messages)
         self.fits(run, purpose, request, state, again=again)
-        self.capped(run, messages)
+        self.capped(messages)
         self.bounded(run, purpose, request, again=again)
         self.prefixed(purpose, request)
 
@@ -172,25 +194,23 @@ class Laws:
         overflows = run.evidence.overflows
         holds(overflows <= run.settings.limits.overflows + 2, 3, "overflows without end")
 
-    def capped(self, run: Run, messages: list[Message]) -> None:
-        caps = run.settings.caps
+    def capped(self, messages: list[Message]) -> None:
         for message in messages:
             if isinstance(message, ToolMessage):
-                tool = resolve(message.tool, run.settings.tools)
-                holds(len(message.text) <= cap_of(run, tool) + NOTICE, 4, "a result above its cap")
-                whole = self.lengths.get(message.call_id, 0)
+                cap = self.caps[message.call_id]
+                holds(len(message.text) <= cap + NOTICE, 4, "a result above its cap")
+                whole = self.lengths[message.call_id]
                 shown = str(whole) in message.text or f"{whole:,}" in message.text
                 holds(shown or len(message.text) >= whole, 4, "a cut result hides its length")
             elif isinstance(message, AssistantMessage):
-                holds(len(message.text) <= caps.text + NOTICE, 4, "a reply above its cap")
+                holds(len(message.text) <= self.text_cap + NOTICE, 4, "a reply above its cap")
                 for call in message.calls:
-                    holds(len(call.arguments) <= max(40, caps.arguments), 4, "arguments too long")
+                    holds(len(call.arguments) <= self.argument_cap, 4, "arguments above their cap")
 
     def bounded(self, run: Run, purpose: Purpose, request: Request, *, again: bool) -> None:
         limits = run.settings.limits
         rounds = run.spent.rounds
         holds(rounds <= limits.rounds, 5, f"{rounds} rounds, {limits.rounds} allowed")
-        holds(run.spent.calls <= limits.calls + limits.calls_per_reply * 4, 5, "too many calls")
         if self.forced:
             holds(purpose is Purpose.CONCLUDE, 5, "work goes on after the end")
             holds(not request.tools, 5, "a conclusion offers tools")
@@ -254,8 +274,8 @@ class Laws:
             holds(state == after, 6, "the log does not make the state")
 
 
-def cap_of(run: Run, tool: ToolSpec | None) -> int:
-    return max(run.settings.cap_of(tool), run.settings.caps.result)
+def largest_cap(run: Run) -> int:
+    return max(run.settings.caps.result, *(run.settings.cap_of(tool) for tool in run.tools), 0)
 
 
 def same(one: Request, other: Request) -> bool:
@@ -264,5 +284,3 @@ def same(one: Request, other: Request) -> bool:
         other.tools,
         list(other.messages),
     )
-
-

@@ -96,7 +96,7 @@ def shortest(seed: str) -> tuple[str, World, Exception]:
         other, same = play(name)
         if type(same) is type(broken) and str(same)[:24] == str(broken)[:24]:
             if len(other.log) < len(world.log):
-                seed, world, broken = name, other, same  # type: ignore[assignment]
+                seed, world, broken = name, other, same
     return seed, world, broken
 
 
@@ -111,7 +111,9 @@ def show(seed: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m holdfast.testing.simulate", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m holdfast.testing.simulate", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--jobs", type=int, default=1)

@@ -27,6 +27,7 @@ from holdfast.core.events import (
     UserSpoke,
     Warned,
 )
+from holdfast.core.messages import clean
 
 
 def told(events: Iterable[Event], width: int = 100) -> list[str]:
@@ -35,7 +36,7 @@ def told(events: Iterable[Event], width: int = 100) -> list[str]:
 
 
 def shortened(line: str, width: int) -> str:
-    line = " ".join(line.split())
+    line = " ".join(clean(line).split())
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
@@ -46,13 +47,15 @@ def line_of(event: Event) -> str:
         case ModelReplied(_, reply):
             calls = ", ".join(f"{call.name}({call.arguments})" for call in reply.calls)
             said = " ".join(part for part in (reply.text, calls) if part) or "(nothing)"
-            return f"model: {said}" + (f" [{reply.finish.value}]" if reply.finish.value != "stop" else "")
+            return f"model: {said}" + (
+                f" [{reply.finish.value}]" if reply.finish.value != "stop" else ""
+            )
         case ModelFailed(_, failure, detail):
             return f"model failed: {failure.value}: {detail}"
         case ToolFinished(call_id, outcome, text):
             status = "" if outcome.value == "done" else f" {outcome.value}:"
             return f"{call_id}:{status} {text}"
-        case ModelAsked(ask, purpose):
+        case ModelAsked(_, purpose):
             return f"asked: {purpose.value}" if purpose.value != "work" else ""
         case Nudged(why, text):
             return f"nudged, {why.value}: {text}"

@@ -62,12 +62,18 @@ TEXTS = tuple((alphabet * (60_000 // len(alphabet)))[:60_000] for alphabet in AL
 
 TOOLS = (
     ToolSpec(name="files.read", description="Read a file.", effect=SideEffect.READ, mutates=False),
-    ToolSpec(name="files.list", description="List a folder.", effect=SideEffect.READ, mutates=False),
+    ToolSpec(
+        name="files.list", description="List a folder.", effect=SideEffect.READ, mutates=False
+    ),
     ToolSpec(name="files.move", description="Move a file.", parameters='{"type":"object"}'),
     ToolSpec(name="mail.send", description="Send a mail.", keep=Keep.ENDS),
     ToolSpec(name="put", description="Store a value.", effect=SideEffect.IDEMPOTENT, cap=400),
-    ToolSpec(name="wait", description="Look again.", effect=SideEffect.READ, mutates=False, polls=True),
-    ToolSpec(name="cite", description="Open a citation.", mutates=False, keep_last=3, keep=Keep.TAIL),
+    ToolSpec(
+        name="wait", description="Look again.", effect=SideEffect.READ, mutates=False, polls=True
+    ),
+    ToolSpec(
+        name="cite", description="Open a citation.", mutates=False, keep_last=3, keep=Keep.TAIL
+    ),
     ToolSpec(name="read_result", description="Read the rest.", mutates=False),
     ToolSpec(name="find_tools", description="Find a tool.", effect=SideEffect.READ, mutates=False),
 )
@@ -198,10 +204,9 @@ class World:
     def run_tool(self, call_id: str, state: State) -> None:
         run = state.run
         each = next((one for one in run.open if one.call.id == call_id), None) if run else None
-        if each is None or run is None:
+        if each is None:
             return
-        tool = resolve(each.call.name, run.tools)
-        self.laws.tool_ran(call_id, tool)
+        self.laws.tool_ran(call_id, resolve(each.call.name, TOOLS))
         self.pending.append(self.result(each.call))
         if self.happens(0.02, "result delivered twice"):
             self.pending.append(self.result(each.call))
@@ -229,7 +234,9 @@ class World:
             yield refusal
             return
         if self.happens(0.01, "model fails for good"):
-            kind = self.random.choice((Failure.GONE, Failure.GARBLED, Failure.BUSY, Failure.REFUSED))
+            kind = self.random.choice(
+                (Failure.GONE, Failure.GARBLED, Failure.BUSY, Failure.REFUSED)
+            )
             yield ModelFailed(effect.ask, kind, self.text(60), self.tick())
             return
         reply = self.concluding() if effect.purpose is not Purpose.WORK else self.reply(effect)
@@ -302,7 +309,9 @@ class World:
             return self.text(60_000)
         if self.happens(0.01, "empty user message"):
             return "  "
-        return f"task {self.random.randint(0, 10**9)}: {self.text(self.random.choice((10, 80, 600)))}"
+        return (
+            f"task {self.random.randint(0, 10**9)}: {self.text(self.random.choice((10, 80, 600)))}"
+        )
 
     def text(self, length: int) -> str:
         whole = self.random.choice(TEXTS)
@@ -317,8 +326,9 @@ class World:
         """Numbers of every kind that do not contradict each other."""
         pick = self.random.choice
         tools = tuple(tool for tool in TOOLS if self.chance(0.9)) if self.chance(0.9) else ()
+        window = pick((2_048, 4_096, 8_192, 8_192, 32_768, 131_072))
+        base = Settings.for_window(window, tools=tools)
         try:
-            base = Settings.for_window(pick((2_048, 4_096, 8_192, 8_192, 32_768, 131_072)), tools=tools)
             return Settings(
                 model=pick(("a", "b")),
                 system=pick(("", "You are an agent.", TEXTS[0][:3_000])),
@@ -344,14 +354,34 @@ class World:
             return base
 
 
-HABITS = ("mixed", "mixed", "mixed", "short", "repeats", "circles", "silent", "markup", "failing tools")
+HABITS = (
+    "mixed",
+    "mixed",
+    "mixed",
+    "short",
+    "repeats",
+    "circles",
+    "silent",
+    "markup",
+    "failing tools",
+)
 MARKUP = (
     '<tool_call>{"name": "put", "arguments": {}}</tool_call>',
     'TOOL_CALL {"tool": "put", "input": {}}',
     '```json\n{"name": "put", "arguments": {"a": 1}}\n```',
     '{"error": {"message": "internal", "code": 500}}',
 )
-BROKEN = ('{"path": ""/a"}', "{'a': 1}", "[1]", '{"a": ', "NaN", "\ud800", "[" * 500, '{"a": 1e999}', "")
+BROKEN = (
+    '{"path": ""/a"}',
+    "{'a': 1}",
+    "[1]",
+    '{"a": ',
+    "NaN",
+    "\ud800",
+    "[" * 500,
+    '{"a": 1e999}',
+    "",
+)
 PATIENCE = (
     Patience(),
     Patience(repeat_told=2, repeat_blocked=2, repeat_stopped=3, tool_failures=3),
@@ -369,6 +399,11 @@ def unevicting(budget: Budget) -> Budget:
         evict_to=budget.evict_to,
         evicts=False,
     )
+
+
+def size_sent(state: State) -> Size:
+    waiting = state.run.waiting if state.run else None
+    return waiting.size if waiting else Size()
 
 
 @dataclass
@@ -394,8 +429,7 @@ class Server:
         return int(fsum(map(mul, self.weights, size.counts))) + 20
 
     def refuses(self, effect: CallModel, state: State, at: float) -> ModelFailed | None:
-        assert state.run is not None and state.run.waiting is not None
-        tokens = self.tokens(state.run.waiting.size)
+        tokens = self.tokens(size_sent(state))
         if tokens + effect.request.output <= self.window:
             return None
         self.faults[f"overflow, the server tells {self.tells}"] += 1
@@ -409,14 +443,13 @@ class Server:
         )
 
     def usage(self, state: State, reply: Reply) -> Usage | None:
-        assert state.run is not None and state.run.waiting is not None
         if self.reports == "nothing":
             self.faults["no usage"] += 1
             return None
-        tokens = self.tokens(state.run.waiting.size)
+        tokens = self.tokens(size_sent(state))
         if self.reports == "nonsense":
             self.faults["nonsense usage"] += 1
             tokens = self.random.choice((0, -5, 7, tokens // 10, tokens * 50))
-        return Usage(prompt=tokens, completion=len(reply.text) // 4 + 5, cost=self.random.choice((0, 90)))
-
-
+        return Usage(
+            prompt=tokens, completion=len(reply.text) // 4 + 5, cost=self.random.choice((0, 90))
+        )

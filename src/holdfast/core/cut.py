@@ -46,6 +46,8 @@ def digest_arguments(arguments: str, room: int) -> str:
     def line(longest: int) -> str:
         return ", ".join(f"{key}={middle_cut(value, longest)}" for key, value in pairs)
 
+    if len(whole := line(room)) <= room:
+        return clean(whole)
     longest = largest(lambda size: len(line(size)) <= room, 8, room)
     return clean(middle_cut(line(longest), room))
 

@@ -87,7 +87,7 @@ class UserSpoke:
     text: str
     at: float
     settings: Settings | None = None
-    """None: as in the run before."""
+    """None: as in the run before. A message that steers a run does not change its settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,16 @@ class CancelAsked:
 
 @dataclass(frozen=True, slots=True)
 class TimeRanOut:
-    """The driver's alarm for the run's last second."""
+    """The driver's alarm for the last second of a run."""
+
+    run: int
+    """Its number: an alarm may ring late, when another run has begun."""
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reopened:
+    """Another process goes on with the session. The time in between counts for nobody."""
 
     at: float
 
@@ -240,6 +249,11 @@ class Steered:
 
 
 @dataclass(frozen=True, slots=True)
+class FollowedUp:
+    """What the user said during the run, and the run did not get to, begins a run of its own."""
+
+
+@dataclass(frozen=True, slots=True)
 class Fading:
     """A result in the window that shrinks to so many characters; 0 leaves a digest."""
 
@@ -291,6 +305,7 @@ FromTheWorld: TypeAlias = (
     | Pinned
     | CancelAsked
     | TimeRanOut
+    | Reopened
 )
 ByTheRules: TypeAlias = (
     Warned
@@ -300,6 +315,7 @@ ByTheRules: TypeAlias = (
     | Nudged
     | ToolDropped
     | Steered
+    | FollowedUp
     | Evicted
     | Summarised
     | Ending

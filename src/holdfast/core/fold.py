@@ -8,9 +8,8 @@ up) changes only what was spent and what the ledger knows.
 from dataclasses import replace
 from typing import assert_never
 
-from holdfast.core import guards, window
-from holdfast.core.cut import cut, digest_arguments
-from holdfast.core.digest import digest
+from holdfast.core import guards, rounds, window
+from holdfast.core.cut import cut
 from holdfast.core.events import (
     About,
     CallsAdmitted,
@@ -18,14 +17,14 @@ from holdfast.core.events import (
     Ending,
     Event,
     Evicted,
-    Failure,
+    FollowedUp,
     ModelAsked,
     ModelFailed,
     ModelReplied,
     Nudged,
-    Outcome,
     Pinned,
     Purpose,
+    Reopened,
     Reply,
     RunStopped,
     Steered,
@@ -41,17 +40,12 @@ from holdfast.core.events import (
     Warned,
     Why,
 )
-from holdfast.core.guards import Deed
-from holdfast.core.history import Entry, OpenCall, closed, fingerprint, noted, opened
-from holdfast.core.ledger import Record, first_words
-from holdfast.core.limits import StopReason, Usage
-from holdfast.core.messages import Note, ToolMessage, clean
-from holdfast.core.state import Run, State, Waiting, request_size, window_of
-from holdfast.core.tokens import Gauge, size_of, size_of_system, size_of_tools
-from holdfast.core.tools import Keep, ToolSpec, resolve
-
-READ_RESULT = "read_result"
-"""The tool that pages through a result; named in every cut where the run has it."""
+from holdfast.core.history import Entry, closed, noted
+from holdfast.core.limits import Settings, StopReason
+from holdfast.core.messages import Note, clean
+from holdfast.core.state import Run, State, Waiting, request_size
+from holdfast.core.tokens import Gauge, size_of_system, size_of_tools
+from holdfast.core.tools import ToolSpec
 
 
 def evolve(state: State, event: Event) -> State:
@@ -60,13 +54,13 @@ def evolve(state: State, event: Event) -> State:
         case UserSpoke():
             return heard(passed(state, event.at), event)
         case ModelReplied():
-            return replied(passed(state, event.at), event)
+            return rounds.replied(passed(state, event.at), event)
         case ModelFailed():
-            return failed(passed(state, event.at), event)
+            return rounds.failed(passed(state, event.at), event)
         case ToolStarted():
-            return started(passed(state, event.at), event)
+            return rounds.started(passed(state, event.at), event)
         case ToolFinished():
-            return finished(passed(state, event.at), event)
+            return rounds.finished(passed(state, event.at), event)
         case Pinned(key, text):
             return pinned(passed(state, event.at), key, text)
         case ToolsChanged(tools):
@@ -75,12 +69,14 @@ def evolve(state: State, event: Event) -> State:
             return offered(passed(state, event.at), found=names)
         case CancelAsked():
             return working(passed(state, event.at), cancelled=True, waiting=None)
-        case TimeRanOut():
-            return overtime(passed(state, event.at))
+        case TimeRanOut(number):
+            return overtime(passed(state, event.at), number)
+        case Reopened(at):
+            return replace(state, now=at)
         case ModelAsked():
             return asked(state, event)
-        case CallsAdmitted(call_ids):
-            return admitted(state, call_ids)
+        case CallsAdmitted():
+            return rounds.admitted(state, event)
         case Nudged():
             return nudged(state, event)
         case ToolDropped(tool):
@@ -89,6 +85,8 @@ def evolve(state: State, event: Event) -> State:
             return warned(state, about)
         case Steered():
             return steered(state)
+        case FollowedUp():
+            return followed_up(state)
         case TaskCut(to):
             return replace(state, history=window.shorten_task(state.history, to))
         case Evicted():
@@ -109,7 +107,7 @@ def evolve(state: State, event: Event) -> State:
 
 def passed(state: State, at: float) -> State:
     """Time goes on; a clock that jumps back takes nothing away."""
-    elapsed = max(0.0, at - state.now) if state.now else 0.0
+    elapsed = 0.0 if state.now is None else max(0.0, at - state.now)
     return replace(state, now=at, elapsed=state.elapsed + elapsed)
 
 
@@ -118,9 +116,16 @@ def heard(state: State, event: UserSpoke) -> State:
     last = state.run
     if last is not None and not last.stopped:
         return working(state, queued=(*last.queued, text))
-    settings = event.settings or (last.settings if last else None)
-    if settings is None:
+    if event.settings is not None:
+        return begun(state, text, event.settings, event.settings.tools)
+    if last is None:
         raise ValueError("the first message of a session must bring the settings of its run")
+    return begun(state, text, last.settings, last.tools)
+
+
+def begun(state: State, text: str, settings: Settings, tools: tuple[ToolSpec, ...]) -> State:
+    """A run, with nothing of the one before but the history and what is known of its model."""
+    last = state.run
     same_model = last is not None and last.settings.model == settings.model
     same_rates = state.gauge.rates == settings.rates
     return replace(
@@ -132,161 +137,12 @@ def heard(state: State, event: UserSpoke) -> State:
         run=Run(
             number=state.runs + 1,
             began=state.elapsed,
+            first_ask=state.asks + 1,
             settings=settings,
-            tools=settings.tools,
+            tools=tools,
             system=(system := size_of_system(settings.system)),
-            fixed=system + size_of_tools(settings.tools),
+            fixed=system + size_of_tools(tools),
         ),
-    )
-
-
-def replied(state: State, event: ModelReplied) -> State:
-    run = state.run
-    if run is None:
-        return state
-    if run.waiting is None or run.waiting.ask != event.ask:
-        late = run.spent.adding(event.usage) if event.usage else run.spent
-        return replace(state, run=replace(run, spent=late))
-    waiting, usage = run.waiting, event.usage or estimated(state.gauge, run.waiting, event.reply)
-    odd = event.usage and usage.prompt > 0 and not state.gauge.believes(waiting.size, usage.prompt)
-    run = replace(
-        run,
-        waiting=None,
-        spent=run.spent.adding(usage),
-        miscounted=(usage.prompt, waiting.expected) if odd else None,
-    )
-    if event.usage:
-        state = replace(state, gauge=state.gauge.learn(waiting.size, usage.prompt))
-    if waiting.purpose is Purpose.SUMMARISE:
-        return replace(state, run=replace(run, summary=event.reply))
-    wanted = event.reply.calls if waiting.purpose is Purpose.WORK else ()
-    most = run.settings.limits.calls_per_reply
-    calls = opened(event.reply, state.calls + 1, most) if wanted else ()
-    return replace(
-        state,
-        calls=state.calls + len(calls),
-        run=replace(run, reply=event.reply, open=calls),
-    )
-
-
-def estimated(gauge: Gauge, waiting: Waiting, reply: Reply) -> Usage:
-    """What a request cost, where the server does not say."""
-    size = size_of(Note(reply.text + reply.reasoning))
-    return Usage(prompt=waiting.expected, completion=gauge.expect(size).tokens)
-
-
-def failed(state: State, event: ModelFailed) -> State:
-    run = state.run
-    if run is None or run.waiting is None or run.waiting.ask != event.ask:
-        return state
-    waiting, run = run.waiting, replace(run, waiting=None)
-    if event.failure is not Failure.OVERFLOW or waiting.purpose is Purpose.CONCLUDE:
-        detail = digest(event.detail, 400) or event.failure.value
-        return replace(state, run=replace(run, failed=detail))
-    evidence = replace(run.evidence, overflows=run.evidence.overflows + 1)
-    told = event.window if event.window and event.window > 0 else None
-    smaller = min(told or window_of(state, run), window_of(state, run))
-    gauge = state.gauge.learn(waiting.size, event.tokens) if event.tokens else state.gauge
-    most = smaller - run.settings.budget.output
-    if gauge.expect(waiting.size).safe <= most:
-        gauge = gauge.refused(waiting.size, most)
-    return replace(
-        state, gauge=gauge, window=smaller, run=replace(run, evidence=evidence, summarised=True)
-    )
-
-
-def started(state: State, event: ToolStarted) -> State:
-    if state.run is None:
-        return state
-    return working(
-        state,
-        open=tuple(
-            replace(each, started=True) if each.call.id == event.call_id else each
-            for each in state.run.open
-        ),
-    )
-
-
-def finished(state: State, event: ToolFinished) -> State:
-    run = state.run
-    if run is None:
-        return state
-    each = next((one for one in run.unanswered if one.call.id == event.call_id), None)
-    if each is None:
-        ledger = run.ledger.finished_late(event.call_id, event.outcome, event.text)
-        return replace(state, run=replace(run, ledger=ledger))
-    done = answered(each, event, run)
-    record = Record(
-        each.call.id,
-        each.call.name,
-        digest_arguments(each.call.arguments, 300),
-        event.outcome,
-        first_words(event.text),
-    )
-    run = replace(
-        run,
-        open=tuple(done if one is each else one for one in run.open),
-        ledger=run.ledger.adding(record),
-        spent=replace(run.spent, calls=run.spent.calls + 1),
-    )
-    return replace(state, run=run) if run.unanswered else closed_round(state, run)
-
-
-def answered(each: OpenCall, event: ToolFinished, run: Run) -> OpenCall:
-    """The call with its result, as the model will see it: cut, and with a word on repeats."""
-    tool = resolve(each.call.name, run.tools)
-    whole = clean(event.text)
-    more = ""
-    if any(one.name == READ_RESULT for one in run.tools):
-        more = f'{READ_RESULT}(call_id="{each.call.id}") reads the rest'
-    text = cut(whole, run.settings.cap_of(tool), tool.keep if tool else Keep.HEAD, more)
-    came, last = fingerprint(whole), guards.last_result(run.evidence, each.fingerprint)
-    if event.outcome is Outcome.NOT_RUN and last is not None:
-        came = last  # what was not run again brought nothing new
-    times = guards.repeats(run.evidence, each.fingerprint, tool) if came == last else 1
-    if event.outcome is not Outcome.NOT_RUN and times >= run.settings.patience.repeat_told:
-        text += guards.repeated(times, run.settings.patience)
-    bad = event.outcome is not Outcome.DONE
-    message = ToolMessage(each.call.id, each.call.name, text or "(no output)", failed=bad)
-    return replace(
-        each, result=message, length=len(whole), outcome=event.outcome, came=came, times=times
-    )
-
-
-def closed_round(state: State, run: Run) -> State:
-    """All calls are answered: the round enters the history, and the guards remember it."""
-    assert run.reply is not None
-    wanted = len(run.reply.calls)
-    entries = list(closed(run.reply.text, run.open, run.settings.caps, wanted=wanted))
-    rolling = {tool.name for tool in run.tools if tool.keep_last is not None}
-    first = len(state.history.body)
-    whole = tuple(
-        (entry.message.tool, first + place)
-        for place, entry in enumerate(entries)
-        if rolling and isinstance(entry.message, ToolMessage) and entry.message.tool in rolling
-    )
-    history = state.history.with_entries(entries)
-    history = replace(history, whole=history.whole + whole) if whole else history
-    evidence = guards.remember(run.evidence, tuple(deed(each, run) for each in run.open))
-    used = {tool.name for each in run.open if (tool := resolve(each.call.name, run.tools))}
-    shelved = tuple(name for name in run.shelved if name not in used)
-    if shelved != run.shelved:
-        run = run.offering(run.tools, shelved)
-    run = replace(run, open=(), reply=None, evidence=evidence, parts=())
-    return replace(state, history=history, run=run)
-
-
-def deed(each: OpenCall, run: Run) -> Deed:
-    tool = resolve(each.call.name, run.tools)
-    return Deed(
-        tool=tool.name if tool else each.call.name,
-        call=each.fingerprint,
-        result=each.came,
-        failed=each.outcome is not Outcome.DONE,
-        mutates=tool is not None and tool.mutates,
-        polls=tool is not None and tool.polls,
-        exists=tool is not None,
-        times=each.times,
     )
 
 
@@ -303,22 +159,22 @@ def pinned(state: State, key: str, text: str) -> State:
 def offered(
     state: State, *, tools: tuple[ToolSpec, ...] | None = None, found: tuple[str, ...] = ()
 ) -> State:
+    """Tools came, went or were found; between two runs this is for the next one."""
     run = state.run
-    if run is None or run.stopped:
+    if run is None:
         return state
     shelved = tuple(name for name in run.shelved if name not in found)
-    return replace(state, run=run.offering(run.tools if tools is None else tools, shelved))
+    return replace(state, run=run.offering(tools=tools, shelved=shelved))
 
 
-def overtime(state: State) -> State:
+def overtime(state: State, number: int) -> State:
     """The alarm: whatever is on its way is given up, also the conclusion."""
     run = state.run
-    if run is None or run.stopped:
+    if run is None or run.stopped or run.number != number:
         return state
     late = run.waiting is not None and run.waiting.purpose is Purpose.CONCLUDE
-    return working(
-        state, overtime=True, waiting=None, failed="time ran out" if late else run.failed
-    )
+    failed = "The time was up before the model had concluded." if late else run.failed
+    return replace(state, run=replace(run, overtime=True, waiting=None, failed=failed))
 
 
 # --- by the rules ---------------------------------------------------------------------------
@@ -334,31 +190,20 @@ def asked(state: State, event: ModelAsked) -> State:
     return replace(state, asks=event.ask, run=replace(run, waiting=waiting, spent=spent))
 
 
-def admitted(state: State, call_ids: tuple[str, ...]) -> State:
-    assert state.run is not None
-    return working(
-        state,
-        open=tuple(
-            replace(each, admitted=True) if each.call.id in call_ids else each
-            for each in state.run.open
-        ),
-    )
-
-
 def nudged(state: State, event: Nudged) -> State:
     run = state.run
     assert run is not None
     entries: list[Entry] = []
     if run.reply is not None and run.reply.text.strip():
-        entries += closed(run.reply.text, (), run.settings.caps)
+        entries += closed(run.reply, (), run.settings.caps)
     history = state.history.with_entries([*entries, noted(event.text)])
     evidence, parts = run.evidence, run.parts
     if event.why is Why.ALL_FAILED:
         evidence = replace(evidence, failed_rounds=0)
     else:
         evidence = replace(evidence, reasks=evidence.reasks + 1)
-        said = run.reply.text if run.reply and event.why is Why.CUT_SHORT else ""
-        parts = (*parts, said) if said else ()
+        if run.reply and event.why is Why.CUT_SHORT:
+            parts = (*parts, run.reply.text)
     run = replace(run, reply=None, evidence=evidence, parts=parts)
     return replace(state, history=history, run=run)
 
@@ -366,11 +211,11 @@ def nudged(state: State, event: Nudged) -> State:
 def dropped(state: State, tool: str) -> State:
     run = state.run
     assert run is not None
-    rounds = dict(run.evidence.failing).get(tool, 0)
+    times = dict(run.evidence.failing).get(tool, 0)
     failing = tuple(pair for pair in run.evidence.failing if pair[0] != tool)
-    kept = tuple(one for one in run.tools if one.name != tool)
-    run = replace(run, evidence=replace(run.evidence, failing=failing)).offering(kept, run.shelved)
-    history = state.history.with_entries([noted(guards.tool_left(tool, rounds))])
+    run = replace(run, evidence=replace(run.evidence, failing=failing))
+    run = run.offering(dropped=(*run.dropped, tool))
+    history = state.history.with_entries([noted(guards.tool_left(tool, times))])
     return replace(state, history=history, run=run)
 
 
@@ -393,10 +238,16 @@ def steered(state: State) -> State:
     assert run is not None
     history = state.history
     if run.reply is not None and run.reply.text.strip():
-        history = history.with_entries(list(closed(run.reply.text, (), run.settings.caps)))
+        history = history.with_entries(list(closed(run.reply, (), run.settings.caps)))
     for text in run.queued:
         history = history.hearing(text, begins_run=False)
     return replace(state, history=history, run=replace(run, reply=None, queued=(), parts=()))
+
+
+def followed_up(state: State) -> State:
+    run = state.run
+    assert run is not None
+    return begun(state, "\n\n".join(run.queued), run.settings, run.tools)
 
 
 def evicted(state: State, event: Evicted) -> State:
@@ -405,7 +256,7 @@ def evicted(state: State, event: Evicted) -> State:
     history = window.evict(state.history, event, run.settings.caps, dict(state.pins), run.number)
     run = replace(run, summarised=False)
     if event.shelved:
-        run = run.offering(run.tools, (*run.shelved, *event.shelved))
+        run = run.offering(shelved=(*run.shelved, *event.shelved))
     return replace(state, history=history, run=run)
 
 
@@ -415,8 +266,14 @@ def stopped(state: State, event: RunStopped) -> State:
     said = event.text
     if event.reason is StopReason.ANSWERED and run.reply is not None:
         said = run.reply.text  # earlier parts of it are in the history already
-    history = state.history.with_entries(list(closed(said, (), run.settings.caps)))
-    run = replace(run, stopped=event, waiting=None, reply=None, queued=())
+    reply = Reply(text=said)
+    history = state.history.with_entries(list(closed(reply, (), run.settings.caps)))
+    queued = run.queued
+    if event.reason is StopReason.CANCELLED:  # who cancels wants no further run, but was heard
+        for text in queued:
+            history = history.hearing(text, begins_run=False)
+        queued = ()
+    run = replace(run, stopped=event, waiting=None, reply=None, queued=queued)
     return replace(state, history=history, run=run)
 
 

@@ -34,8 +34,10 @@ class Seen:
 class Evidence:
     recent: tuple[Seen, ...] = ()
     """The newest calls of the run, oldest first."""
-    results: tuple[str, ...] = ()
-    """The newest different results of the run."""
+    known: tuple[str, ...] = ()
+    """The newest different calls with their results."""
+    barren: int = 0
+    """Calls in a row that brought nothing new."""
     failing: tuple[tuple[str, int], ...] = ()
     """Tools that only failed lately, and for how many rounds in a row."""
     missing: tuple[str, ...] = ()
@@ -93,6 +95,7 @@ class Deed:
     call: str
     result: str
     failed: bool
+    ran: bool
     mutates: bool
     polls: bool
     exists: bool
@@ -106,25 +109,31 @@ def remember(evidence: Evidence, deeds: tuple[Deed, ...]) -> Evidence:
         for deed in deeds
         if not deed.polls
     )
-    news = [deed.result for deed in deeds if deed.result not in evidence.results]
-    results = (*evidence.results, *news)
+    known, barren, news = list(evidence.known), evidence.barren, False
+    for deed in deeds:
+        if deed.polls or (pair := deed.call + deed.result) not in known:
+            barren, news = 0, True
+            known += [] if deed.polls else [pair]
+        else:
+            barren += 1
     failing = dict(evidence.failing)
-    for tool in {deed.tool: None for deed in deeds if deed.exists}:
-        if all(deed.failed for deed in deeds if deed.tool == tool):
+    for tool in {deed.tool: None for deed in deeds if deed.exists and deed.ran}:
+        if all(deed.failed for deed in deeds if deed.tool == tool and deed.ran):
             failing[tool] = failing.get(tool, 0) + 1
         else:
             failing.pop(tool, None)
     all_failed = bool(deeds) and all(deed.failed for deed in deeds)
-    polled = any(deed.polls for deed in deeds)
     return replace(
         evidence,
         recent=recent[-REMEMBERED:],
-        results=results[-REMEMBERED:],
+        known=tuple(known[-REMEMBERED:]),
+        barren=barren,
         failing=tuple(failing.items())[-REMEMBERED:],
         missing=tuple(deed.tool for deed in deeds if not deed.exists)[:3],
         most_repeated=max((deed.times for deed in deeds), default=1),
         failed_rounds=evidence.failed_rounds + 1 if all_failed else 0,
-        stale_rounds=0 if news or polled else evidence.stale_rounds + 1,
+        stale_rounds=0 if news else evidence.stale_rounds + 1,
+        told_stale=evidence.told_stale and not news,
         reasks=0,
     )
 
@@ -180,13 +189,24 @@ def repeats(evidence: Evidence, call: str, tool: ToolSpec | None) -> int:
 
 
 def blocked(tool: str, times: int) -> str:
+    often = "once" if times == 2 else f"{times - 1} times, and the result was always the same"
     return (
-        f"Not run: you already called {tool} with these exact arguments {times - 1} times, "
-        "and the result was the same. It is in the conversation above. Use it, or do something else."
+        f"Not run: you already called {tool} with these exact arguments {often}. "
+        "The result is in the conversation above. Use it, or do something else."
+    )
+
+
+def twins(tool: str, times: int) -> str:
+    return (
+        f"Not run: your reply asks for the same call of {tool} {times} times at once. "
+        "Use the results of the others."
     )
 
 
 def repeated(times: int, patience: Patience) -> str:
+    """A word on the nth same result, where it is time for one."""
+    if times < patience.repeat_told:
+        return ""
     return (
         f"\n[This is call number {times} with the same arguments and the same result. Nothing "
         f"has changed. At number {patience.repeat_stopped} the run is stopped: use the result, "
@@ -208,11 +228,12 @@ def verdict(evidence: Evidence, patience: Patience, tools: tuple[ToolSpec, ...])
 
 
 def going_in_circles(evidence: Evidence, patience: Patience) -> Verdict | None:
-    if evidence.most_repeated < patience.repeat_stopped:
+    """The same call too often, and nothing else that was new. A model that lists a folder again
+    after each file it reads wastes calls, but it gets somewhere: it is only blocked."""
+    times = evidence.most_repeated
+    if times < patience.repeat_stopped or evidence.barren < patience.repeat_stopped - 1:
         return None
-    return Stop(
-        f"The model made the same call {evidence.most_repeated} times and got the same result."
-    )
+    return Stop(f"The model made the same call {times} times and got the same result.")
 
 
 def failing_tool(
@@ -271,13 +292,17 @@ def no_progress(evidence: Evidence, patience: Patience) -> Verdict | None:
 CALL_MARKUP = re.compile(
     r"""\s*(?:
         <\|?/?tool_call | <function[=_\s>] | \[TOOL_CALLS?\] | <\|python_tag\|> | <\|tool▁calls?
-      | TOOL_CALL\s*[{:] | ```(?:json|tool_code|tool_call)?\s*\{\s*"(?:name|tool|function)"\s*:
-      | \{\s*"(?:name|tool|function|tool_calls?)"\s*:[^{}]*"(?:arguments|parameters|input)"
+      | TOOL_CALL\s*[{:] | ```(?:tool_code|tool_call)\b
+      | (?:```(?:json)?\s*)?\{\s*
+        "(?:name|tool|function|tool_calls?)"\s*:[^{}]*"(?:arguments|parameters|input)"\s*:
     )""",
     re.VERBOSE | re.IGNORECASE,
 )
 PROVIDER_ERROR = re.compile(
-    r"""\s*(?: \{\s*"error"\s*: | Error\ code:\s*\d{3} | <!DOCTYPE\ html | <html )""",
+    r"""\s*(?:
+        \{\s*"error"\s*:\s*\{[^{}]*"(?:message|code|type)"\s*: | Error\ code:\s*\d{3}\ -
+      | (?:<!DOCTYPE\ html[^>]*>\s*)?<html[^>]*>\s*(?:<head>)?\s*<title>\s*[45]\d\d\b
+    )""",
     re.VERBOSE | re.IGNORECASE,
 )
 

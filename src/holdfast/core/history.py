@@ -5,12 +5,13 @@ call without a result in it, no result without a call, and nothing between the t
 model wanted is made safe to keep and to send here; what leaves the window again is `window`.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from holdfast.core.cut import cut, shorten_arguments
-from holdfast.core.events import Finish, Outcome, Reply, WantedCall
+from holdfast.core.events import Finish, Outcome, Reply
 from holdfast.core.jsontext import dumped, json_object
 from holdfast.core.limits import Caps
 from holdfast.core.messages import (
@@ -23,10 +24,12 @@ from holdfast.core.messages import (
     clean,
 )
 from holdfast.core.tokens import Size, size_of
+from holdfast.core.tools import ToolSpec, resolve
 from holdfast.core.trail import Trail
 
-NAME_CAP = 128
-"""Characters of a tool's name that are kept when a model invents one."""
+NAME_CAP = 64
+STRANGE = re.compile(r"[^A-Za-z0-9_.-]")
+"""Servers allow 64 of these characters in a tool's name, also of one that a model invented."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,9 @@ class OpenCall:
     """A call of the round that is being worked on."""
 
     call: ToolCall
-    """With all of its arguments."""
+    """With all of its arguments, and the name of the tool it means."""
+    tool: ToolSpec | None
+    """None: there is no such tool."""
     fingerprint: str
     """Equal for equal calls, whatever the order of their arguments."""
     problem: str = ""
@@ -126,14 +131,17 @@ class OpenCall:
     """Which time this very call brought this very result."""
 
 
-def opened(reply: Reply, first: int, most: int) -> tuple[OpenCall, ...]:
+def opened(
+    reply: Reply, first: int, most: int, tools: tuple[ToolSpec, ...]
+) -> tuple[OpenCall, ...]:
     """The calls of a reply, made safe: ids of our own, arguments that are a JSON object.
 
     A reply that the length limit cut is used not at all: `{"index": 7` may have been 71.
     """
     calls = []
     for number, wanted in enumerate(reply.calls[:most], first):
-        name, arguments, problem = name_of(wanted), "{}", ""
+        tool = resolve(wanted.name, tools)
+        name, arguments, problem = tool.name if tool else safe_name(wanted.name), "{}", ""
         try:
             given = json_object(wanted.arguments) if wanted.arguments.strip() else {}
             arguments = dumped(given)
@@ -149,7 +157,7 @@ def opened(reply: Reply, first: int, most: int) -> tuple[OpenCall, ...]:
                 "Not run: your reply was cut off at the output limit, so the call may be "
                 "incomplete. Make the call again, with shorter arguments or fewer calls at once."
             )
-        calls.append(OpenCall(ToolCall(call_id(number), name, arguments), print_, problem))
+        calls.append(OpenCall(ToolCall(call_id(number), name, arguments), tool, print_, problem))
     return tuple(calls)
 
 
@@ -158,8 +166,9 @@ def call_id(number: int) -> str:
     return f"c{number:08d}"
 
 
-def name_of(wanted: WantedCall) -> str:
-    return clean(wanted.name).strip()[:NAME_CAP] or "unnamed"
+def safe_name(name: str) -> str:
+    """A name that no tool has, as far as a server would let it stand in a history."""
+    return STRANGE.sub("_", name.strip())[:NAME_CAP] or "unnamed"
 
 
 def fingerprint(*parts: str) -> str:
@@ -167,29 +176,26 @@ def fingerprint(*parts: str) -> str:
     return blake2b(joined, digest_size=8).hexdigest()
 
 
-def closed(
-    text: str, calls: tuple[OpenCall, ...], caps: Caps, *, wanted: int = 0
-) -> Iterator[Entry]:
-    """The messages of a finished round: the reply, then the result of each call in order.
-
-    `wanted` is how many calls the model made; of too many the first are taken, and it is told.
-    """
+def closed(reply: Reply, calls: tuple[OpenCall, ...], caps: Caps) -> Iterator[Entry]:
+    """The messages of a finished round: the reply, then the result of each call in order, then
+    what is to be said about calls of the reply that are not among these."""
     shown = tuple(
         replace(each.call, arguments=shorten_arguments(each.call.arguments, caps.arguments))
         for each in calls
     )
-    said = cut(clean(text), caps.text)
-    message = AssistantMessage(said, shown)
-    yield Entry(message, size_of(message), length=len(text))
+    message = AssistantMessage(cut(clean(reply.text), caps.text), shown)
+    yield Entry(message, size_of(message), length=len(reply.text))
     for each in calls:
         if each.result is None:
             raise ValueError(f"call {each.call.id} has no result; a round closes only with all")
         yield Entry(each.result, size_of(each.result), length=each.length)
-    if wanted > len(calls):
+    if calls and len(reply.calls) > len(calls):
         yield noted(
-            f"Only the first {len(calls)} of your {wanted} calls were taken. Make fewer calls at "
-            "once; make the others again if you still need them."
+            f"Only the first {len(calls)} of your {len(reply.calls)} calls were taken. Make fewer "
+            "calls at once; make the others again if you still need them."
         )
+    if calls and reply.problem:
+        yield noted(f"A part of your reply could not be read: {reply.problem}")
 
 
 def noted(text: str) -> Entry:

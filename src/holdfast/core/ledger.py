@@ -26,6 +26,8 @@ class Record:
     outcome: Outcome
     detail: str
     """What came back, in a line."""
+    changed: bool = False
+    """Its tool may have changed something."""
     late: bool = False
     """It finished after the run had given up on it."""
 
@@ -35,17 +37,17 @@ class Ledger:
     records: Trail[Record] = field(default_factory=Trail)
     done: int = 0
     failed: int = 0
+    unknown: int = 0
     not_run: int = 0
 
     def adding(self, record: Record) -> "Ledger":
-        done = record.outcome is Outcome.DONE
-        not_run = record.outcome in (Outcome.NOT_RUN, Outcome.CANCELLED)
         return replace(
             self,
             records=self.records.adding(record),
-            done=self.done + done,
-            not_run=self.not_run + not_run,
-            failed=self.failed + (not done and not not_run),
+            done=self.done + (record.outcome in PROCESSED),
+            failed=self.failed + (record.outcome in FAILED),
+            unknown=self.unknown + (record.outcome in UNKNOWN),
+            not_run=self.not_run + (record.outcome in NOT_PROCESSED),
         )
 
     def finished_late(self, call_id: str, outcome: Outcome, text: str) -> "Ledger":
@@ -70,6 +72,10 @@ def first_words(text: str) -> str:
     return " ".join(text[:400].split())[:200]
 
 
+PROCESSED = (Outcome.DONE,)
+FAILED = (Outcome.FAILED,)
+UNKNOWN = (Outcome.UNKNOWN, Outcome.TIMED_OUT)
+NOT_PROCESSED = (Outcome.NOT_RUN, Outcome.CANCELLED)
 GIVEN_UP = (Outcome.CANCELLED, Outcome.TIMED_OUT, Outcome.UNKNOWN)
 
 
@@ -78,22 +84,32 @@ GIVEN_UP = (Outcome.CANCELLED, Outcome.TIMED_OUT, Outcome.UNKNOWN)
 
 def report(reason: StopReason, detail: str, ledger: Ledger) -> str:
     """The text of a run that got no usable answer: only what the harness knows."""
-    sentences = [
-        f"The run stopped ({reason.value}) without an answer from the model. {detail}".strip()
-    ]
+    told = f"The run stopped ({reason.value}) without an answer from the model. {detail}".strip()
     if not len(ledger.records):
-        sentences.append("No tool was called, and nothing was changed by one.")
-        return "\n".join(sentences)
-    sentences.append(
-        f"What was really done: {ledger.done} of {len(ledger.records)} tool calls succeeded, "
-        f"{ledger.failed} failed, {ledger.not_run} were not run."
+        return f"{told}\nNo tool was called, and nothing was changed by one."
+    counts = (
+        f"{ledger.done} of {len(ledger.records)} tool calls succeeded",
+        f"{ledger.failed} failed",
+        f"{ledger.unknown} ended nobody knows how" if ledger.unknown else "",
+        f"{ledger.not_run} were not run",
     )
-    sentences += listed("Processed", ledger, (Outcome.DONE,))
-    sentences += listed("Failed", ledger, (Outcome.FAILED, Outcome.TIMED_OUT))
-    sentences += listed("Outcome unknown, check before you repeat it", ledger, (Outcome.UNKNOWN,))
-    sentences += listed("Not processed", ledger, (Outcome.NOT_RUN, Outcome.CANCELLED))
-    sentences.append("Anything that is not listed here was not touched by a tool in this run.")
-    return "\n".join(sentences)
+    lines = [
+        *listed("Processed", ledger, PROCESSED),
+        *listed("Failed", ledger, FAILED),
+        *listed("Outcome unknown, check before you repeat it", ledger, UNKNOWN),
+        *listed("Not processed", ledger, NOT_PROCESSED),
+    ]
+    earlier = any("earlier calls)" in line for line in lines)
+    last = "was not touched by a tool in this run."
+    return "\n".join(
+        (
+            told,
+            f"What was really done: {', '.join(filter(None, counts))}.",
+            *lines,
+            f"Anything that {'no call' if earlier else 'is not'} "
+            f"{'of this run, listed or earlier, names' if earlier else 'listed here'} {last}",
+        )
+    )
 
 
 def listed(title: str, ledger: Ledger, outcomes: tuple[Outcome, ...]) -> Iterator[str]:
@@ -113,16 +129,22 @@ def listed(title: str, ledger: Ledger, outcomes: tuple[Outcome, ...]) -> Iterato
 
 NAME = re.compile(r"[\w~@./\\-]*\w\.[A-Za-z]\w{0,7}\b|(?:~|\.{0,2})?/[\w./-]+\w")
 """File names and paths. A sentence's last word before a full stop is not one: it has no ending."""
-NUMBER = re.compile(r"(?<![\w.,/-])[$€£]?\d[\d.,:]*\d(?![\w/-])|(?<![\w.,/-])[$€£]?\d(?![\w.,/-])")
+NUMBER = re.compile(r"(?<![\w.,/-])[$€£]?(\d(?:[\d.,:]*\d)?)(?![\w/-])")
+LISTED = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
+"""The mark of a list item, which is no claim."""
+CHANGE = re.compile(
+    r"\b(?:renam|mov|cop|delet|remov|creat|writ|wrot|sav|sen[dt]|mail|updat|edit|upload|add|"
+    r"insert|replac|modif|chang|fix|merg|book|cancel)\w*",
+    re.IGNORECASE,
+)
 DEED = re.compile(
-    r"\b(?:renam|mov|cop|delet|remov|creat|writ|wrote|written|sav|sent|send|updat|edit|extract|"
-    r"process|convert|upload|download|add|insert|replac|modif|chang|fix|run|ran|execut|scan|"
-    r"merg|sort|book|cancel|complet|finish)\w*",
+    CHANGE.pattern + r"|\b(?:read|extract|process|convert|download|ran|run|execut|scan|check|"
+    r"sort|complet|finish|analy[sz])\w*",
     re.IGNORECASE,
 )
 UNDONE = re.compile(
-    r"\b(?:not|never|no|un(?:able|processed|finished)|fail\w*|could(?:n't| not)|can(?:not|'t)|"
-    r"did(?:n't| not)|skipp\w*|remain\w*|pending|left|without|missing|error\w*)\b",
+    r"\b(?:not|never|unable|unprocessed|unfinished|fail(?:ed|s|ure)?|could(?:n't| not)|cannot|"
+    r"can't|did(?:n't| not)|was(?:n't| not)|were(?:n't| not)|skipped|remain\w*|pending)\b",
     re.IGNORECASE,
 )
 
@@ -130,23 +152,25 @@ UNDONE = re.compile(
 def checked(text: str, ledger: Ledger, seen: Iterable[str]) -> str:
     """A forced answer with every line marked that claims what neither ledger nor results hold.
 
-    `seen` is all the model was shown. A name or number that is in none of it was invented. A
-    deed done to a file needs more: a call that succeeded with this file among its arguments.
+    `seen` is what the model was shown by others. A name or number that is in none of it, nor in
+    a call that succeeded, was invented. A deed done to a file needs more: a call that succeeded
+    with this file, and that could change something if a change is claimed.
     """
-    evidence = "\n".join(seen)
-    digits = evidence.replace(",", "")
-    touched = "\n".join(
-        f"{record.tool} {record.what} {record.detail}"
-        for record in ledger.records
-        if record.outcome is Outcome.DONE
-    )
+    done = [record for record in ledger.records if record.outcome in PROCESSED]
+    touched = "\n".join(f"{record.what} {record.detail}" for record in done)
+    changed = "\n".join(f"{record.what} {record.detail}" for record in done if record.changed)
+    evidence = "\n".join((*seen, touched, *(record.what for record in ledger.records)))
+    numbers = {plain(number) for number in NUMBER.findall(f"{evidence}")}
+    numbers |= {str(count) for count in counts_of(ledger)}
     marked = []
     for line in text.splitlines():
-        names, numbers = NAME.findall(line), NUMBER.findall(line)
+        claim = LISTED.sub("", line)
+        names = NAME.findall(claim)
+        where = changed if CHANGE.search(claim) else touched
         doubtful = (
             any(invented(name, evidence) for name in names)
-            or any(uncounted(number, evidence, digits, len(ledger.records)) for number in numbers)
-            or (claims_a_deed(line) and any(name not in touched for name in names))
+            or any(plain(number) not in numbers for number in NUMBER.findall(claim))
+            or (claims_a_deed(claim) and any(invented(name, where) for name in names))
         )
         marked.append(line + UNVERIFIED if doubtful else line)
     return "\n".join(marked)
@@ -156,13 +180,16 @@ def invented(name: str, evidence: str) -> bool:
     return name not in evidence and name.replace("\\", "/").rsplit("/", 1)[-1] not in evidence
 
 
-def uncounted(number: str, evidence: str, digits: str, calls: int) -> bool:
-    """A number that nothing shows, and that does not count the calls of the run either."""
-    bare = number.strip("$€£")
-    plain = bare.replace(",", "")
-    if len(plain) < 7 and plain.isdecimal() and int(plain) <= max(calls, 9):
-        return False
-    return bare not in evidence and plain not in digits
+def plain(number: str) -> str:
+    """A number as it can be compared: 1,284.50 and 1284.5 are the same."""
+    digits = number.replace(",", "")
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
+def counts_of(ledger: Ledger) -> Iterable[int]:
+    """Numbers that an honest answer may count its calls with."""
+    others = (ledger.failed, ledger.unknown, ledger.not_run, len(ledger.records))
+    return (*range(ledger.done + 1), *others)
 
 
 def claims_a_deed(line: str) -> bool:

@@ -6,11 +6,10 @@ else. Numbers that contradict each other cannot be built: `Contradiction` says w
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from math import ceil, fsum
-from operator import mul
+from math import ceil
 
 from holdfast.core.messages import ToolMessage
-from holdfast.core.tokens import CLASSES, Rates, size_of
+from holdfast.core.tokens import CLASSES, Gauge, Rates, size_of
 from holdfast.core.tools import ToolSpec
 
 
@@ -78,7 +77,8 @@ class Patience:
     repeat_blocked: int | None = None
     """From the nth time on the call is answered without running it; None never blocks."""
     repeat_stopped: int = 5
-    """The nth same call is not run, and the run ends. The same cycle of calls counts too."""
+    """The nth same call is not run, and the run ends unless other calls brought something new.
+    The same cycle of calls counts too."""
     tool_failures: int = 5
     """Rounds in a row in which a tool only failed; then it leaves the definitions."""
     failed_rounds: int = 2
@@ -186,13 +186,13 @@ class Budget:
             )
 
 
-TYPICAL = '{"id": "INV-20417", "path": "/home/ana/receipts/2026-03-14.txt", "total": 1284.5}\n' * 8
+TYPICAL = '{"id": "INV-20417", "path": "/home/ana/receipts/2026-03-14.txt", "total": 1284.5}\n' * 60
+TYPICAL_SIZE = size_of(ToolMessage("", "", TYPICAL))
 
 
 def result_tokens(characters: int, rates: Rates) -> int:
     """About how many tokens a result of so many characters has."""
-    size = size_of(ToolMessage("", "", TYPICAL))
-    return ceil(characters * fsum(map(mul, rates.weights, size.counts)) / len(TYPICAL))
+    return ceil(characters * Gauge.new(rates).expect(TYPICAL_SIZE).tokens / len(TYPICAL))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

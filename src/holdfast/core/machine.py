@@ -30,10 +30,12 @@ from holdfast.core.events import (
     Ending,
     Event,
     Finish,
+    FollowedUp,
     ModelAsked,
     Nudged,
     Outcome,
     Purpose,
+    Reopened,
     RunStopped,
     Steered,
     Summarised,
@@ -49,15 +51,19 @@ from holdfast.core.guards import Drop, Nudge, Stop, Tell
 from holdfast.core.history import OpenCall
 from holdfast.core.ledger import checked, left_out, report
 from holdfast.core.limits import Limits, OnLimit, StopReason
-from holdfast.core.messages import Note
+from holdfast.core.messages import AssistantMessage, Note
 from holdfast.core.state import NEW, Run, State, request_size, window_of
-from holdfast.core.tools import SideEffect, not_found, resolve
+from holdfast.core.tools import SideEffect, not_found
 from holdfast.core.window import Frame
 
 CANCELLED = "operation cancelled by user"
-TIMED_OUT = "Stopped: the time of the run was up. It may or may not have taken effect."
-UNKNOWN = (
+TIME_WAS_UP = "Not run: the time of the run was up."
+CRASHED = (
     "The process stopped while this tool was running. It may or may not have taken effect. "
+    "Check before you call it again."
+)
+ABANDONED = (
+    "Given up while this tool was running ({}). It may or may not have taken effect. "
     "Check before you call it again."
 )
 COUNTED_ODDLY = (
@@ -80,28 +86,24 @@ class Step:
 
 def step(state: State, event: Event) -> Step:
     """Advance a session by one event from the world."""
-    was_busy = busy(state)
-    state = evolve(state, event)
-    state, followed = settle(state)
+    stops_work = interrupts(state, event)
+    state, followed = settle(evolve(state, event))
     events = (event, *followed)
-    effects = list(owed(state)) if any(map(creates_work, events)) else []
-    if was_busy and isinstance(event, CancelAsked | TimeRanOut):
-        effects.insert(0, StopWork())
-    return Step(state, events, tuple(effects))
+    effects = tuple(owed(state)) if any(map(creates_work, events)) else ()
+    return Step(state, events, (StopWork(), *effects) if stops_work else effects)
 
 
-def recover(state: State) -> Step:
+def recover(state: State, at: float | None = None) -> Step:
     """Close what a crash left open, and find out what is owed now.
 
     A tool that had started runs again only if that is safe; of any other the model is told that
     nobody knows. Performing the effects is the caller's choice: reading a session runs nothing.
     """
-    events: list[Event] = []
+    events: list[Event] = [] if at is None else [Reopened(at)]
     for each in state.run.unanswered if state.run and not state.run.stopped else ():
-        if each.started and not repeatable(each, state.run):
-            event = ToolFinished(each.call.id, Outcome.UNKNOWN, UNKNOWN, state.now)
-            events.append(event)
-            state = evolve(state, event)
+        if each.started and not repeatable(each):
+            events.append(ToolFinished(each.call.id, Outcome.UNKNOWN, CRASHED, at or now(state)))
+    state = replay(events, state)
     state, followed = settle(state)
     return Step(state, (*events, *followed), tuple(owed(state)))
 
@@ -128,8 +130,10 @@ def settle(state: State) -> tuple[State, tuple[Event, ...]]:
 def next_event(state: State) -> Event | None:
     """What follows by the rules; None when it is the world's turn."""
     run = state.run
-    if run is None or run.stopped:
+    if run is None:
         return None
+    if run.stopped:
+        return FollowedUp() if run.queued else None
     if run.miscounted:
         return Warned(About.COUNT, COUNTED_ODDLY.format(*run.miscounted))
     if run.cancelled:
@@ -137,11 +141,11 @@ def next_event(state: State) -> Event | None:
             StopReason.CANCELLED, report(StopReason.CANCELLED, "", run.ledger)
         )
     if run.overtime and run.unanswered:
-        return given_up(state, run, Outcome.TIMED_OUT, TIMED_OUT)
+        return given_up(state, run, Outcome.NOT_RUN, TIME_WAS_UP)
     if run.waiting:
         return None
     if run.failed:
-        return broken(run)
+        return last_words(run, run.ending or Ending(StopReason.MODEL_FAILED, run.failed))
     if run.unanswered:
         return admission(state, run)
     if run.summary:
@@ -172,7 +176,7 @@ def admission(state: State, run: Run) -> Event | None:
         return None
     for each in run.unanswered:
         if refusal := refused(each, run):
-            return ToolFinished(each.call.id, Outcome.NOT_RUN, refusal, state.now)
+            return ToolFinished(each.call.id, Outcome.NOT_RUN, refusal, now(state))
     return CallsAdmitted(tuple(each.call.id for each in run.unanswered))
 
 
@@ -183,27 +187,38 @@ def refused(each: OpenCall, run: Run) -> str:
     limits, patience = run.settings.limits, run.settings.patience
     if each.problem:
         return each.problem
-    if (tool := resolve(each.call.name, run.tools)) is None:
+    if each.tool is None:
         return not_found(each.call.name, run.offered)
     if place >= limits.calls - run.spent.calls + answered:
-        return f"Not run: the limit of {limits.calls} tool calls is reached."
+        return f"Not run: {limit_sentence(StopReason.OUT_OF_CALLS, limits).lower()}"
+    most = min(patience.repeat_stopped, patience.repeat_blocked or patience.repeat_stopped)
+    times = guards.repeats(run.evidence, each.fingerprint, each.tool)
     twins = sum(one.fingerprint == each.fingerprint for one in run.open[:place])
-    times = guards.repeats(run.evidence, each.fingerprint, tool) + (0 if tool.polls else twins)
-    if times >= patience.repeat_stopped or times >= (patience.repeat_blocked or times + 1):
-        return guards.blocked(tool.name, times)
+    if times >= most:
+        return guards.blocked(each.call.name, times)
+    if times + twins >= most and not each.tool.polls:
+        return guards.twins(each.call.name, twins + 1)
     return ""
 
 
 def given_up(state: State, run: Run, outcome: Outcome, text: str) -> Event | None:
-    """The first call nobody waits for any longer; every call gets its result all the same."""
+    """The first call nobody waits for any longer; every call gets its result all the same, and
+    of one that was under way nobody may say that it did not happen."""
     for each in run.unanswered:
-        return ToolFinished(each.call.id, outcome, text, state.now)
+        if each.started and not repeatable(each):
+            why = ABANDONED.format("cancelled by the user" if run.cancelled else "time was up")
+            return ToolFinished(each.call.id, Outcome.UNKNOWN, why, now(state))
+        return ToolFinished(each.call.id, outcome, text, now(state))
     return None
 
 
-def repeatable(each: OpenCall, run: Run | None) -> bool:
-    tool = resolve(each.call.name, run.tools) if run else None
-    return tool is not None and tool.effect is not SideEffect.UNSAFE
+def repeatable(each: OpenCall) -> bool:
+    return each.tool is not None and each.tool.effect is not SideEffect.UNSAFE
+
+
+def now(state: State) -> float:
+    """The time of an event that follows from others: theirs."""
+    return state.now or 0.0
 
 
 # --- replies --------------------------------------------------------------------------------
@@ -214,13 +229,12 @@ def judged(state: State, run: Run) -> Event:
     reply, limits = run.reply, run.settings.limits
     assert reply is not None
     wrong = reply.problem or guards.not_an_answer(reply.text)
+    cut_off = "\n[... the reply reached the output limit]" if reply.finish is Finish.LENGTH else ""
     if run.ending:
-        if wrong or reply.finish is Finish.REFUSED:
-            return RunStopped(
-                run.ending.reason, report(run.ending.reason, run.ending.detail, run.ledger)
-            )
-        seen = (message_text for message_text in texts(state))
-        return RunStopped(run.ending.reason, checked(reply.text, run.ledger, seen))
+        if wrong or reply.calls or reply.finish is Finish.REFUSED:
+            return last_words(run, run.ending)
+        text = checked(reply.text, run.ledger, shown(state)) + cut_off
+        return RunStopped(run.ending.reason, text)
     if reply.finish is Finish.REFUSED:
         said = (
             reply.text.strip() or "The model or its provider refused to answer, and gave no reason."
@@ -237,7 +251,6 @@ def judged(state: State, run: Run) -> Event:
         return Nudged(Why.MALFORMED, wrong)
     if reply.finish is Finish.LENGTH and may_ask_again:
         return Nudged(Why.CUT_SHORT, guards.CUT_SHORT)
-    cut_off = "\n[... the reply reached the output limit]" if reply.finish is Finish.LENGTH else ""
     return RunStopped(StopReason.ANSWERED, "".join((*run.parts, reply.text)) + cut_off)
 
 
@@ -245,7 +258,7 @@ def summed_up(state: State, run: Run) -> Event:
     """A summary by the model counts only if it keeps what must be kept; the digest always does."""
     assert run.summary is not None
     text = run.summary.text.strip()
-    missing = guards.not_an_answer(text) or left_out(text, run.ledger, texts(state))
+    missing = guards.not_an_answer(text) or left_out(text, run.ledger, shown(state))
     if not missing and len(text) <= run.settings.caps.digest:
         return Summarised(text)
     return Warned(
@@ -258,28 +271,34 @@ def summed_up(state: State, run: Run) -> Event:
 
 def conclusion(state: State, run: Run, ending: Ending) -> Event:
     """The run must end: one more request, without tools; where even that cannot be, the report."""
-    last_words = RunStopped(ending.reason, report(ending.reason, ending.detail, run.ledger))
     if run.settings.on_limit is OnLimit.ERROR:
-        return last_words
+        return last_words(run, ending)
     if not fits(state, run, Purpose.CONCLUDE):
-        return squeezed(state, run, framed(state, run, Purpose.CONCLUDE)) or last_words
+        return squeezed(state, run, framed(state, run, Purpose.CONCLUDE)) or last_words(run, ending)
     return ask(state, Purpose.CONCLUDE)
 
 
-def broken(run: Run) -> RunStopped:
-    reason = run.ending.reason if run.ending else StopReason.MODEL_FAILED
-    detail = run.ending.detail if run.ending else f"The model could not be reached: {run.failed}"
-    return RunStopped(reason, report(reason, detail, run.ledger))
+def last_words(run: Run, ending: Ending) -> RunStopped:
+    """The end of a run without an answer of the model: what the ledger knows."""
+    return RunStopped(ending.reason, report(ending.reason, ending.detail, run.ledger))
 
 
 def limit_sentence(reason: StopReason, limits: Limits) -> str:
-    return {
-        StopReason.OUT_OF_ROUNDS: f"The limit of {limits.rounds} rounds is reached.",
-        StopReason.OUT_OF_CALLS: f"The limit of {limits.calls} tool calls is reached.",
-        StopReason.OUT_OF_TOKENS: f"The limit of {limits.tokens} tokens is reached.",
-        StopReason.OUT_OF_MONEY: f"The limit of ${limits.cost / 1e6:.2f} is reached.",
-        StopReason.OUT_OF_TIME: f"The limit of {limits.seconds:g} seconds is reached.",
+    limit = {
+        StopReason.OUT_OF_ROUNDS: several(limits.rounds, "round"),
+        StopReason.OUT_OF_CALLS: several(limits.calls, "tool call"),
+        StopReason.OUT_OF_TOKENS: several(limits.tokens, "token"),
+        StopReason.OUT_OF_MONEY: f"${limits.cost / 1e6:.2f}",
+        StopReason.OUT_OF_TIME: several(limits.seconds, "second"),
     }[reason]
+    if reason is StopReason.OUT_OF_MONEY and limits.cost < 10_000:  # less than a cent
+        limit = f"${limits.cost / 1e6:f}".rstrip("0")
+    return f"The limit of {limit} is reached."
+
+
+def several(number: float, what: str) -> str:
+    figure = f"{number:g}" if number < 1e5 else f"{number:.0f}"
+    return f"{figure} {what}" if number == 1 else f"{figure} {what}s"
 
 
 # --- guards and room ------------------------------------------------------------------------
@@ -287,7 +306,7 @@ def limit_sentence(reason: StopReason, limits: Limits) -> str:
 
 def guarded(run: Run) -> Event | None:
     """What the guards make of the rounds so far."""
-    match guards.verdict(run.evidence, run.settings.patience, run.tools):
+    match guards.verdict(run.evidence, run.settings.patience, run.offered):
         case Nudge(why, text):
             return Nudged(why, text)
         case Drop(tool):
@@ -303,7 +322,7 @@ def guarded(run: Run) -> Event | None:
 def fitted(state: State, run: Run) -> Event | None:
     """What must leave the window, and the end of the run if that is not enough."""
     frame, budget = framed(state, run, Purpose.WORK), run.settings.budget
-    if evicted := window.rolled(state.history, run.tools):
+    if evicted := window.rolled(state.history, run.usable):
         return evicted
     room = frame.room(state.history.size)
     if budget.evicts and room < budget.evict_below:
@@ -364,9 +383,14 @@ def creates_work(event: Event) -> bool:
     return isinstance(event, ModelAsked | CallsAdmitted)
 
 
-def busy(state: State) -> bool:
+def interrupts(state: State, event: Event) -> bool:
+    """Work is under way, and this event makes it useless."""
     run = state.run
-    return run is not None and not run.stopped and bool(run.waiting or run.unanswered)
+    if run is None or run.stopped or not (run.waiting or run.unanswered):
+        return False
+    return isinstance(event, CancelAsked) or (
+        isinstance(event, TimeRanOut) and event.run == run.number
+    )
 
 
 def owed(state: State) -> Iterator[Effect]:
@@ -398,10 +422,8 @@ def request(state: State, run: Run, purpose: Purpose) -> Request:
     )
 
 
-def texts(state: State) -> Iterator[str]:
-    """Everything the model was shown in the last request."""
+def shown(state: State) -> Iterator[str]:
+    """What the model was shown by others: its own words are no evidence for what it claims."""
     for entry in (*state.history.head, *state.history.body):
-        message = entry.message
-        yield message.text
-        for call in getattr(message, "calls", ()):
-            yield call.arguments
+        if not isinstance(entry.message, AssistantMessage):
+            yield entry.message.text

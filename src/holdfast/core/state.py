@@ -38,8 +38,12 @@ class Run:
     began: float
     """Seconds that had passed in the session."""
     settings: Settings
+    first_ask: int
+    """The number of its first request: a reply to an earlier one is for a run that is over."""
     tools: tuple[ToolSpec, ...]
-    """What the model may call now: without those that were dropped."""
+    """All that exist now."""
+    dropped: tuple[str, ...] = ()
+    """Tools that only failed, and are gone for this run."""
     shelved: tuple[str, ...] = ()
     """Tools that exist but are left out of the definitions."""
     system: Size
@@ -74,19 +78,37 @@ class Run:
         return tuple(each for each in self.open if each.result is None)
 
     @property
-    def offered(self) -> tuple[ToolSpec, ...]:
-        """The tools in the definitions."""
-        return tuple(tool for tool in self.tools if tool.name not in self.shelved)
+    def usable(self) -> tuple[ToolSpec, ...]:
+        """What the model may call."""
+        return tuple(tool for tool in self.tools if tool.name not in self.dropped)
 
-    def offering(self, tools: tuple[ToolSpec, ...], shelved: tuple[str, ...]) -> "Run":
-        """The run with other tools, measured."""
-        run = replace(self, tools=tools, shelved=shelved)
+    @property
+    def offered(self) -> tuple[ToolSpec, ...]:
+        """What the definitions tell the model of."""
+        return tuple(tool for tool in self.usable if tool.name not in self.shelved)
+
+    def offering(
+        self,
+        *,
+        tools: tuple[ToolSpec, ...] | None = None,
+        shelved: tuple[str, ...] | None = None,
+        dropped: tuple[str, ...] | None = None,
+    ) -> "Run":
+        """The run with other tools, measured. Of two with one name the first is taken."""
+        run = replace(
+            self,
+            tools=self.tools
+            if tools is None
+            else tuple({t.name: t for t in reversed(tools)}.values())[::-1],
+            shelved=self.shelved if shelved is None else shelved,
+            dropped=self.dropped if dropped is None else dropped,
+        )
         return replace(run, fixed=self.system + size_of_tools(run.offered))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    now: float = 0.0
+    now: float | None = None
     """The time of the last event that had one."""
     elapsed: float = 0.0
     """Seconds that have passed, as the events tell; never fewer than before."""
@@ -97,6 +119,8 @@ class State:
     pins: tuple[tuple[str, str], ...] = ()
     runs: int = 0
     asks: int = 0
+    replied: int = 0
+    """The newest request that was answered."""
     calls: int = 0
     run: Run | None = None
     """The current run, or the last one when it has stopped."""

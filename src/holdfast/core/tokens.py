@@ -179,8 +179,8 @@ CLASSES = Rates.learning(
     request=(25, 45), messages=(4, 1.5), calls=(8, 6), definitions=(0.01, 0.025),
     lower=(0.16, 0.035), upper=(0.3, 0.08), digits=(0.6, 0.32), punctuation=(0.5, 0.08),
     spaces=(0.02, 0.02), newlines=(1.4, 0.35), accented=(1.3, 1.1), cyrillic=(0.3, 0.12),
-    arabic=(0.55, 0.42), han=(0.8, 0.28), kana=(0.8, 0.6), hangul=(1.15, 0.9), indic=(0.9, 0.7),
-    symbols=(2.1, 0.8), emoji=(1.5, 0.9), words=(0.35, 0.14), numbers=(1.2, 0.2),
+    arabic=(0.55, 0.42), han=(0.8, 0.28), kana=(0.8, 0.6), hangul=(1.15, 0.9), indic=(0.8, 0.7),
+    symbols=(2.0, 0.8), emoji=(1.3, 0.9), words=(0.33, 0.14), numbers=(1.2, 0.2),
     humps=(0.7, 0.15),
 )  # fmt: skip
 """The default. The classes were fitted to nine tokenizers (o200k, Llama 3, Qwen, Tekken, Mistral
@@ -191,11 +191,11 @@ The first four allow for what chat templates add, which no tokenizer shows."""
 LOCALCOWORK = Rates.ratios(prose=3.2, json=2.8, per_message=4, per_call=10)
 BUDDY = Rates.ratios(prose=4, json=4, per_message=4, per_call=0)
 
-NOISE = 0.085
+NOISE = 0.1
 """How far a text strays from weights that fit its tokenizer, as a share of its tokens."""
 PIECE = 2_000
 """Tokens that stray together. In more than this, what one piece has too many another lacks."""
-SIGMAS = 2
+SIGMAS = 2.5
 """The margin of a safe expectation, in standard deviations."""
 REACH = 5
 """A learned weight stays between a fifth and five times what it was, whatever is reported."""
@@ -238,13 +238,12 @@ class Gauge:
         return cls(rates)
 
     def expect(self, size: Size) -> Expected:
-        """What a request of this size will cost."""
-        step, start = self._way_to(size)
-        tokens = start + _dot(self.weights, step)
+        """What a request of this size will cost. To send less is never expected to cost more."""
+        safe, tokens = self._guess(size)
         if self.refusal is not None:
-            tokens = max(tokens, self._at_least(size, *self.refusal))
-        margin = SIGMAS * sqrt(self._variance(step)) + 1 if self.rates.learns else 0.0
-        return Expected(_whole(tokens), _whole(tokens + margin))
+            lift = max(0.0, self._at_least(size, *self.refusal) - tokens)
+            safe, tokens = safe + lift, tokens + lift
+        return Expected(_rounded(tokens), _rounded(safe))
 
     def believes(self, size: Size, reported: int) -> bool:
         """Whether `reported` can be the count of all that was sent.
@@ -254,12 +253,12 @@ class Gauge:
         """
         if reported <= 0:
             return False
-        step, start = self._way_to(size)
-        added = _dot(self.weights, step)
-        expected = max(1.0, start + added)
+        expected = max(1.0, self._guess(size)[1])
         if not self.reports:  # then little is known, and templates may add whole paragraphs
             return 0.25 * expected <= reported <= 6 * expected + 500
-        if added > 200 and min(step) >= 0 and reported - start < 0.1 * added:
+        step = _step(size, self.size)
+        added = _dot(self.weights, step) if min(step) >= 0 else 0.0
+        if added > 200 and reported - self.tokens < 0.1 * added:
             return False
         return 0.4 * expected <= reported <= 4 * expected
 
@@ -272,7 +271,7 @@ class Gauge:
         """
         if not self.rates.learns or not self.believes(size, reported):
             return self
-        step = _step(size, self.size) if self.reports else (1, *size.counts)
+        step = _step(size, self.size) if self.reports else _whole(size)
         toward = [_dot(row, step) for row in self.doubt]
         variance = max(0.0, _dot(toward, step)) + self._noise(step) ** 2 + 1
         limit = 3 * sqrt(variance)
@@ -282,11 +281,13 @@ class Gauge:
             self,
             weights=tuple(
                 max(first / REACH, min(first * REACH, weight + pull * gain))
-                for first, weight, gain in zip(self.rates.weights, self.weights, toward, strict=True)
+                for first, weight, gain in zip(
+                    self.rates.weights, self.weights, toward, strict=True
+                )
             ),
             doubt=tuple(
-                tuple([d - share * t for d, t in zip(row, toward, strict=True)])
-                for row, share in zip(self.doubt, [t / variance for t in toward], strict=True)
+                _less(row, toward, gain / variance) if gain else row
+                for row, gain in zip(self.doubt, toward, strict=True)
             ),
             size=size,
             tokens=reported,
@@ -301,22 +302,36 @@ class Gauge:
         more = ceil(expected * 1.05) if expected > window else window + 1
         return replace(self, refusal=(size, more))
 
-    def _way_to(self, size: Size) -> tuple[tuple[int, ...], int]:
-        """The shorter way to a size: on from the last report, or all of it from nothing."""
-        whole = (1, *size.counts)
+    def _guess(self, size: Size) -> tuple[float, float]:
+        """Safe and likely tokens: on from the last report, or all of it from nothing. After an
+        eviction that may be the shorter way."""
         if not self.reports:
-            return whole, 0
+            return self._along(_whole(size), 0)
         step = _step(size, self.size)
-        if _dot(self.weights, map(abs, step)) <= _dot(self.weights, whole):
-            return step, self.tokens
-        return whole, 0
+        if min(step) >= 0:
+            return self._along(step, self.tokens)
+        return min(self._along(step, self.tokens), self._along(_whole(size), 0))
 
-    def _variance(self, step: tuple[int, ...]) -> float:
+    def _along(self, step: Vector, start: int) -> tuple[float, float]:
+        tokens = start + _dot(self.weights, step)
+        if not self.rates.learns:
+            return tokens, tokens
+        return tokens + SIGMAS * sqrt(self._unsettled(step) + self._noise(step) ** 2) + 1, tokens
+
+    def _unsettled(self, step: Vector) -> float:
+        """The variance that comes from weights not known well."""
+        if min(step) < 0:
+            step = tuple(map(self._removed, range(len(step)), step))
         rows = zip(step, self.doubt, strict=True)
-        settled = fsum(count * _dot(row, step) for count, row in rows if count)
-        return max(0.0, settled) + self._noise(step) ** 2
+        return max(0.0, fsum(count * _dot(row, step) for count, row in rows if count))
 
-    def _noise(self, step: tuple[int, ...]) -> float:
+    def _removed(self, i: int, count: float) -> float:
+        """What leaves is doubted for less than its cost, or an eviction could seem to add."""
+        deviation = sqrt(max(0.0, self.doubt[i][i]))
+        most = 0.8 / SIGMAS * self.weights[i]
+        return count if count >= 0 or deviation <= most else count * most / deviation
+
+    def _noise(self, step: Vector) -> float:
         moved = _dot(self.weights, map(abs, step))
         return NOISE * min(moved, sqrt(moved * PIECE))
 
@@ -335,18 +350,27 @@ class Gauge:
         return self.refusal is not None and self._plain(size) > self._plain(self.refusal[0])
 
     def _plain(self, size: Size) -> float:
-        return 1 + _dot(self.weights, (1, *size.counts))
+        return 1 + _dot(self.weights, _whole(size))
 
 
 def _dot(weights: Iterable[float], counts: Iterable[float]) -> float:
     return fsum(map(mul, weights, counts))
 
 
-def _step(to: Size, since: Size) -> tuple[int, ...]:
-    return (0, *map(sub, to.counts, since.counts))
+def _less(row: Vector, toward: list[float], share: float) -> Vector:
+    return tuple([doubt - share * gain for doubt, gain in zip(row, toward, strict=True)])
 
 
-def _whole(tokens: float) -> int:
+# Counts become floats here, once: multiplying floats with ints takes twice as long.
+def _whole(size: Size) -> Vector:
+    return (1.0, *map(float, size.counts))
+
+
+def _step(to: Size, since: Size) -> Vector:
+    return (0.0, *map(float, map(sub, to.counts, since.counts)))
+
+
+def _rounded(tokens: float) -> int:
     return max(0, ceil(tokens - 1e-6))  # 28.000000000000004 is 28
 
 

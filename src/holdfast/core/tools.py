@@ -47,18 +47,22 @@ class ToolSpec:
 
 
 def resolve(name: str, tools: Iterable[ToolSpec]) -> ToolSpec | None:
-    """The tool of this name, or the only one with this name behind a server's prefix."""
+    """The tool of this name; for a name without a server's prefix, the only tool behind one.
+
+    A name with another prefix is another tool: `mail.send` must never run `chat.send`.
+    """
     known = tuple(tools)
+    wanted = dotted(name)
     for tool in known:
-        if tool.name == name:
+        if dotted(tool.name) == wanted:
             return tool
-    alike = [tool for tool in known if bare(tool.name) == bare(name)]
+    alike = [tool for tool in known if dotted(tool.name).rsplit(".", 1)[-1] == wanted]
     return alike[0] if len(alike) == 1 else None
 
 
-def bare(name: str) -> str:
-    """`name` without the prefix of a server: `files.read`, `files__read` and `read` are one."""
-    return name.replace("__", ".").rsplit(".", 1)[-1]
+def dotted(name: str) -> str:
+    """Servers' prefixes are written in several ways: `files.read` and `files__read` are one."""
+    return name.replace("__", ".")
 
 
 def not_found(name: str, tools: Iterable[ToolSpec]) -> str:

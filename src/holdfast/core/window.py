@@ -22,6 +22,8 @@ from holdfast.core.trail import Trail
 
 FIND_TOOLS = "find_tools"
 """The tool that brings shelved tools back. Where it is missing, nothing is shelved."""
+FADED = 48
+"""Characters around the digest in a faded result."""
 SMALLEST = 240
 """Characters below which a result of the newest round is digested instead of cut again."""
 SMALLEST_TASK = 400
@@ -77,31 +79,36 @@ def squeeze(
 
 
 def lighter(history: History, frame: Frame, caps: Caps, wanted: int, rounds: int) -> Evicted | None:
-    """Digest old results, then drop old rounds, until `wanted` tokens are free."""
+    """Digest old results, then drop old rounds, until about `wanted` tokens are free.
+
+    What leaves is counted in characters, at the rate of the whole history: exact enough, since
+    the machine looks again afterwards, and cheap enough for thousands of entries.
+    """
+    tokens = frame.expected(history.size) - frame.expected(Size())
+    rate = max(tokens, 1) / max(history.size.characters, 1)
+    missing = (wanted - frame.room(history.size)) / rate
     recent = newest(history.body, rounds)
-    size = history.size
     spared = newest_failures(history.body, frame.budget.keep_failures)
     fading: list[Fading] = []
     for position, entry in enumerate(history.body):
-        if position >= recent or frame.room(size) >= wanted:
+        if position >= recent or missing <= 0:
             break
-        if position not in spared and (smaller := faded(entry, caps)) is not None:
+        if position not in spared and can_fade(entry, caps):
             fading.append(Fading(position))
-            size = size - entry.size + smaller.size
+            missing -= entry.size.characters - caps.line
     dropped = 0
     for start, stop in units(history.body, recent):
-        if frame.room(size) >= wanted:
+        if missing <= 0:
             break
         dropped = stop
-        for position in range(start, stop):
-            size = size - history.body[position].size
-    if dropped:
-        fading = [each for each in fading if each.position >= dropped]
-    plan = Evicted(tuple(fading), dropped)
-    if not fading and not dropped:
-        return None
-    after = evict(history, plan, caps, {}, run=0)
-    return plan if frame.expected(after.size) < frame.expected(history.size) else None
+        missing -= sum(history.body[place].size.characters for place in range(start, stop))
+    kept = tuple(each for each in fading if each.position >= dropped)
+    return Evicted(kept, dropped) if kept or dropped else None
+
+
+def can_fade(entry: Entry, caps: Caps) -> bool:
+    whole = isinstance(entry.message, ToolMessage) and not entry.faded
+    return whole and entry.size.characters > caps.line + FADED
 
 
 def harder(history: History, frame: Frame) -> Evicted | None:
@@ -177,9 +184,13 @@ def evict(
     gone, kept = every[: event.dropped], every[event.dropped :]
     lines = (*history.lines, *lines_of(gone, run, history.spoken, caps))
     kept_lines, forgotten = newest_lines(lines, caps.digest)
+    size = history.size
+    for entry in gone:
+        size = size - entry.size
     history = replace(
         history,
         body=Trail.of(kept),
+        size=size,
         spoken=tuple(moved(each, event.dropped) for each in history.spoken),
         lines=kept_lines,
         forgotten=history.forgotten + forgotten,
@@ -189,14 +200,14 @@ def evict(
             if position >= event.dropped
         ),
     )
-    return headed(history, caps, pins, run)
+    return headed(history, pins, run)
 
 
 def fade(history: History, fading: tuple[Fading, ...], caps: Caps) -> History:
     changes: dict[int, Entry] = {}
     for each in fading:
         entry = history.body[each.position]
-        smaller = recut(entry, each.to) if each.to else faded(entry, caps, always=True)
+        smaller = recut(entry, each.to) if each.to else faded(entry, caps)
         if smaller is not None:
             changes[each.position] = smaller
     gone = {each.position for each in fading}
@@ -204,15 +215,13 @@ def fade(history: History, fading: tuple[Fading, ...], caps: Caps) -> History:
     return replace(history, whole=tuple(pair for pair in history.whole if pair[1] not in gone))
 
 
-def faded(entry: Entry, caps: Caps, *, always: bool = False) -> Entry | None:
-    """The digest of a result; None for what is none, or would not get shorter."""
+def faded(entry: Entry, caps: Caps) -> Entry | None:
+    """A result of which only the digest is left; one that would not get shorter stays."""
     message = entry.message
     if not isinstance(message, ToolMessage) or entry.faded:
         return None
     line = digest(message.text, caps.line)
     text = f"[earlier result of {entry.length:,} chars, shortened: {line}]"
-    if len(text) >= len(message.text) and not always:
-        return None
     if len(text) >= len(message.text):
         return replace(entry, faded=True)
     shorter = replace(message, text=text)
@@ -273,7 +282,7 @@ def newest_lines(lines: tuple[Line, ...], cap: int) -> tuple[tuple[Line, ...], i
     return lines[first:], first
 
 
-def headed(history: History, caps: Caps, pins: Mapping[str, str], run: int) -> History:
+def headed(history: History, pins: Mapping[str, str], run: int) -> History:
     """The history with its head written anew: digest, pinned facts, the user's pinned words."""
     before = [line.text for line in history.lines if line.run < run]
     during = [line.text for line in history.lines if line.run >= run]
@@ -291,14 +300,16 @@ def headed(history: History, caps: Caps, pins: Mapping[str, str], run: int) -> H
     if during:
         head.append(noted(listed("Earlier in this run", during)))
     head += pinned[1:]
-    return resized(replace(history, head=tuple(head)))
+    return reheaded(history, tuple(head))
 
 
-def resized(history: History) -> History:
-    size = Size()
-    for entry in (*history.head, *history.body):
+def reheaded(history: History, head: tuple[Entry, ...]) -> History:
+    size = history.size
+    for entry in history.head:
+        size = size - entry.size
+    for entry in head:
         size = size + entry.size
-    return replace(history, size=size)
+    return replace(history, head=head, size=size)
 
 
 def listed(title: str, lines: list[str]) -> str:
@@ -335,7 +346,7 @@ def shorten_task(history: History, to: int) -> History:
         return history.replacing({longest.position: pinned_entry(shorter)})
     old, new = pinned_entry(longest).message, pinned_entry(shorter)
     head = tuple(new if entry.message == old else entry for entry in history.head)
-    return resized(replace(history, head=head))
+    return reheaded(history, head)
 
 
 # --- saying why it does not fit -------------------------------------------------------------

@@ -14,6 +14,7 @@ from holdfast.core.events import (
     Event,
     Evicted,
     Failure,
+    FollowedUp,
     ModelFailed,
     Purpose,
     RunStopped,
@@ -27,6 +28,7 @@ from holdfast.core.events import (
 )
 from holdfast.core.guards import not_an_answer
 from holdfast.core.ledger import UNVERIFIED
+from holdfast.core.limits import StopReason
 from holdfast.core.machine import Step, replay
 from holdfast.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, clean
 from holdfast.core.state import NEW, Run, State
@@ -113,15 +115,16 @@ class Laws:
         run = after.run
         match event:
             case UserSpoke(text) if before.run is None or before.run.stopped:
-                self.task = self.spoken = clean(text)
-                self.waiting_words.clear()
-                self.refused.clear()
-                self.concluded, self.forced, self.worked = 0, False, set()
+                self.task = self.spoken = words(text)
+                self.begun()
                 assert run is not None
                 self.text_cap = max(self.text_cap, run.settings.caps.text)
                 self.argument_cap = max(self.argument_cap, run.settings.caps.arguments)
             case UserSpoke(text):
-                self.waiting_words.append(clean(text))
+                self.waiting_words.append(words(text))
+            case FollowedUp():
+                self.task = self.spoken = "\n\n".join(self.waiting_words)
+                self.begun()
             case Steered():
                 self.spoken = self.waiting_words[-1]
                 self.waiting_words.clear()
@@ -136,12 +139,19 @@ class Laws:
                 self.forced = True
             case ModelFailed(ask, Failure.OVERFLOW) if self.last and before.asks == ask:
                 self.refused.append(self.last)
-            case RunStopped(_, text):
+            case RunStopped(reason, text):
                 assert run is not None
                 holds(bool(text.strip()), 5, "the run ends without a text")
                 holds(not not_an_answer(text), 5, f"this is no answer: {text[:80]!r}")
                 holds(not run.unanswered, 1, "the run ends with a call that has no result")
                 self.honest(text)
+                if reason is StopReason.CANCELLED:
+                    self.waiting_words.clear()
+
+    def begun(self) -> None:
+        self.waiting_words.clear()
+        self.refused.clear()
+        self.concluded, self.forced, self.worked = 0, False, set()
 
     def asked(
         self, run: Run, purpose: Purpose, request: Request, state: State, *, again: bool
@@ -173,8 +183,7 @@ class Laws:
     def user_is_heard(self, run: Run, request: Request, messages: list[Message]) -> None:
         holds(request.system == run.settings.system, 2, "another system prompt")
         said = [message.text for message in messages if isinstance(message, UserMessage)]
-        for text in {self.task, self.spoken}:
-            whole = text if text.strip() else "(The user sent an empty message.)"
+        for whole in {self.task, self.spoken}:
             cut = any(f"of {len(whole)} chars" in each and "truncated" in each for each in said)
             holds(whole in said or cut, 2, f"the user's words are missing: {whole[:60]!r}")
 
@@ -272,6 +281,11 @@ class Laws:
         for events, after in self.history:
             state = replay(events, state)
             holds(state == after, 6, "the log does not make the state")
+
+
+def words(text: str) -> str:
+    """What the model must be shown of the user's words."""
+    return clean(text) if text.strip() else "(The user sent an empty message.)"
 
 
 def largest_cap(run: Run) -> int:

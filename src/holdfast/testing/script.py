@@ -30,7 +30,7 @@ from holdfast.core.limits import Settings, Usage
 from holdfast.core.machine import Step, recover, replay, step
 from holdfast.core.messages import ToolCall
 from holdfast.core.state import NEW, State
-from holdfast.core.tools import ToolSpec
+from holdfast.core.tools import SideEffect, ToolSpec
 from holdfast.testing.told import told
 
 Answer = str | Exception | Callable[[ToolCall], str]
@@ -168,6 +168,6 @@ def play(
     Without settings the tools are read-only ones of these names, in the default window.
     """
     answers = tools or {}
-    specs = tuple(ToolSpec(name=name, mutates=False) for name in answers)
+    specs = tuple(ToolSpec(name=name, effect=SideEffect.READ, mutates=False) for name in answers)
     played = Played(list(script), answers)
     return played.user(task, settings or Settings(system="You are an agent.", tools=specs))

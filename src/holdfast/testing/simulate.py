@@ -32,6 +32,8 @@ class Tally:
     events: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     stops: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    """Events of each kind."""
     broken: list[str] = field(default_factory=list)
     """Seeds of the sessions that broke a law."""
 
@@ -41,6 +43,7 @@ class Tally:
         self.events += other.events
         self.faults += other.faults
         self.stops += other.stops
+        self.kinds += other.kinds
         self.broken += other.broken
 
 
@@ -64,6 +67,7 @@ def chunk(seed: str, runs: int) -> Tally:
         tally.events += len(world.log)
         tally.faults += world.faults
         tally.stops += world.stops
+        tally.kinds.update(type(event).__name__ for event in world.log)
         if broken is not None:
             tally.broken.append(name)
     return tally
@@ -129,7 +133,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = perf_counter()
     tally = simulate(asked.runs, asked.seed, asked.jobs)
     seconds = perf_counter() - began
-    for title, counts in (("stop reasons", tally.stops), ("faults", tally.faults)):
+    shown = (("events", tally.kinds), ("faults", tally.faults), ("stop reasons", tally.stops))
+    for title, counts in shown:
         print(f"{title}:")
         for name, count in counts.most_common():
             print(f"  {count:>9,}  {name}")

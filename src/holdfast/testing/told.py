@@ -9,11 +9,13 @@ from holdfast.core.events import (
     Ending,
     Event,
     Evicted,
+    FollowedUp,
     ModelAsked,
     ModelFailed,
     ModelReplied,
     Nudged,
     Pinned,
+    Reopened,
     RunStopped,
     Steered,
     Summarised,
@@ -53,8 +55,8 @@ def line_of(event: Event) -> str:
         case ModelFailed(_, failure, detail):
             return f"model failed: {failure.value}: {detail}"
         case ToolFinished(call_id, outcome, text):
-            status = "" if outcome.value == "done" else f" {outcome.value}:"
-            return f"{call_id}:{status} {text}"
+            plain = outcome.value == "done" or text.lower().startswith(outcome.value)
+            return f"{call_id}: {text}" if plain else f"{call_id}: {outcome.value}: {text}"
         case ModelAsked(_, purpose):
             return f"asked: {purpose.value}" if purpose.value != "work" else ""
         case Nudged(why, text):
@@ -83,8 +85,12 @@ def line_of(event: Event) -> str:
             return "cancel"
         case TimeRanOut():
             return "time ran out"
+        case Reopened():
+            return "reopened"
         case Steered():
             return "steered"
+        case FollowedUp():
+            return "followed up"
         case CallsAdmitted() | ToolStarted():
             return ""
         case _:

@@ -8,9 +8,7 @@ shorter log.
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from math import fsum
-from operator import mul
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from holdfast.core.effects import CallModel, Effect, RunTools, StopWork
@@ -35,7 +33,6 @@ from holdfast.core.events import (
     WantedCall,
 )
 from holdfast.core.limits import (
-    Budget,
     Contradiction,
     Limits,
     OnLimit,
@@ -46,7 +43,7 @@ from holdfast.core.limits import (
 from holdfast.core.machine import recover, step
 from holdfast.core.messages import ToolCall
 from holdfast.core.state import NEW, State
-from holdfast.core.tokens import BUDDY, CLASSES, LOCALCOWORK, Size
+from holdfast.core.tokens import BUDDY, CLASSES, LOCALCOWORK, Gauge, Size
 from holdfast.core.tools import Keep, SideEffect, ToolSpec, resolve
 from holdfast.testing.laws import INVENTED, Laws, holds
 
@@ -151,7 +148,7 @@ class World:
         if state.run is None:  # not even the user's message was on disk: the user sends it again
             self.pending.append(UserSpoke(self.words(), self.tick(), self.settings()))
             return state
-        done = recover(state)
+        done = recover(state, self.tick() + 3_600)
         if done.events:
             self.laws.saw(state, done, recovered=True)
             self.log.extend(done.events)
@@ -180,8 +177,9 @@ class World:
             return ToolsFound(("files.move", "mail.send"), self.tick())
         if self.happens(0.006, "something is pinned"):
             return Pinned("plan", self.text(400), self.tick())
-        if running and self.happens(0.004, "time runs out"):
-            return TimeRanOut(self.tick())
+        if state.run and self.happens(0.004, "time runs out"):
+            late = self.happens(0.2, "alarm of an older run")
+            return TimeRanOut(state.run.number - late, self.tick())
         if self.happens(0.004, "clock jumps back"):
             self.now -= 500
         place = self.random.randrange(len(self.pending)) if self.chance(0.3) else 0
@@ -239,7 +237,11 @@ class World:
             )
             yield ModelFailed(effect.ask, kind, self.text(60), self.tick())
             return
-        reply = self.concluding() if effect.purpose is not Purpose.WORK else self.reply(effect)
+        reply = self.reply(effect)
+        if effect.purpose is Purpose.CONCLUDE:
+            reply = self.concluding()
+        elif effect.purpose is Purpose.SUMMARISE:
+            reply = self.summary(state)
         yield ModelReplied(effect.ask, reply, self.tick(), self.server.usage(state, reply))
         if self.happens(0.01, "reply delivered twice"):
             yield ModelReplied(effect.ask, self.reply(effect), self.tick())
@@ -251,14 +253,19 @@ class World:
             n = self.random.randint(100, 999)
             return Reply(
                 text=f"Renamed {INVENTED}{n}.png to {INVENTED}{n}b.png.\nAll {n} files are done.\n"
-                f"- {INVENTED}total.csv: 98765.{n} processed\nTask: a\nConstraints: b\n"
-                "Files: c\nDecisions: d\nNext: e"
+                f"- {INVENTED}total.csv: 98765.{n} processed"
             )
         if self.happens(0.1, "conclusion with calls"):
             return Reply(text="one more", calls=(self.wanted(),))
+        return Reply(text="I was unable to complete the task.")
+
+    def summary(self, state: State) -> Reply:
+        files = [record.what for record in state.run.ledger.records] if state.run else []
+        if self.happens(0.3, "summary that leaves out or invents"):
+            files = [f"{INVENTED}file.txt"]
         return Reply(
-            text="I was unable to complete the task.\nTask: go on\nConstraints: none\nFiles: -\n"
-            "Decisions: -\nNext: go on"
+            text=f"Task: go on\nConstraints: none\nFiles: {' '.join(files[-8:])}\n"
+            "Decisions: none\nNext: go on"
         )
 
     def reply(self, effect: CallModel) -> Reply:
@@ -333,13 +340,13 @@ class World:
                 model=pick(("a", "b")),
                 system=pick(("", "You are an agent.", TEXTS[0][:3_000])),
                 tools=base.tools,
-                budget=pick((base.budget, base.budget, unevicting(base.budget))),
+                budget=pick((base.budget, base.budget, replace(base.budget, evicts=False))),
                 limits=Limits(
-                    rounds=pick((1, 3, 8, 30, 30)),
-                    calls=pick((1, 5, 60, 60)),
-                    tokens=pick((4_000, 10**9, 10**9, 10**9)),
-                    cost=pick((2_000, 10**9, 10**9, 10**9)),
-                    seconds=pick((20.0, 1e9, 1e9, 1e9)),
+                    rounds=pick((1, 4, 12, 40, 40, 40)),
+                    calls=pick((1, 6, 100, 100, 100, 100)),
+                    tokens=pick((4_000, *[10**9] * 7)),
+                    cost=pick((400, *[10**9] * 7)),
+                    seconds=pick((20.0, *[1e9] * 7)),
                     reasks=pick((0, 1, 2)),
                     overflows=pick((0, 1, 4)),
                     calls_per_reply=pick((2, 64)),
@@ -348,7 +355,7 @@ class World:
                 caps=base.caps,
                 rates=pick((CLASSES, LOCALCOWORK, BUDDY, LOCALCOWORK)),
                 on_limit=pick((OnLimit.CONCLUDE, OnLimit.CONCLUDE, OnLimit.ERROR)),
-                summaries=self.chance(0.2),
+                summaries=self.chance(0.3),
             )
         except Contradiction:
             return base
@@ -389,18 +396,6 @@ PATIENCE = (
 )
 
 
-def unevicting(budget: Budget) -> Budget:
-    return Budget(
-        window=budget.window,
-        output=budget.output,
-        safety=budget.safety,
-        min_round=budget.min_round,
-        evict_below=budget.evict_below,
-        evict_to=budget.evict_to,
-        evicts=False,
-    )
-
-
 def size_sent(state: State) -> Size:
     waiting = state.run.waiting if state.run else None
     return waiting.size if waiting else Size()
@@ -413,20 +408,21 @@ class Server:
     random: Random
     faults: Counter[str]
     window: int = 8_192
-    weights: tuple[float, ...] = ()
+    counts: Gauge = field(default_factory=Gauge)
     reports: str = "honest"
     tells: str = "all"
 
     def __post_init__(self) -> None:
         spread = self.random.choice((0.0, 0.2, 0.5))
-        self.weights = tuple(
+        weights = tuple(
             weight * self.random.uniform(1 - spread, 1 + 2 * spread) for weight in CLASSES.weights
         )
+        self.counts = Gauge.new(replace(CLASSES, weights=weights, learns=False))
         self.reports = self.random.choice(("honest", "honest", "nothing", "nonsense"))
         self.tells = self.random.choice(("all", "window", "nothing"))
 
     def tokens(self, size: Size) -> int:
-        return int(fsum(map(mul, self.weights, size.counts))) + 20
+        return self.counts.expect(size).tokens
 
     def refuses(self, effect: CallModel, state: State, at: float) -> ModelFailed | None:
         tokens = self.tokens(size_sent(state))
@@ -451,5 +447,5 @@ class Server:
             self.faults["nonsense usage"] += 1
             tokens = self.random.choice((0, -5, 7, tokens // 10, tokens * 50))
         return Usage(
-            prompt=tokens, completion=len(reply.text) // 4 + 5, cost=self.random.choice((0, 90))
+            prompt=tokens, completion=len(reply.text) // 4 + 5, cost=self.random.choice((0, 90, 90))
         )

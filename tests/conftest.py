@@ -1,0 +1,10 @@
+"""Hypothesis: the same examples on every machine of CI, more of them when someone has time."""
+
+from hypothesis import HealthCheck, settings
+
+slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile("default", deadline=None, suppress_health_check=slow)
+settings.register_profile(
+    "long", deadline=None, suppress_health_check=slow, max_examples=3_000, print_blob=True
+)
+settings.load_profile("default")

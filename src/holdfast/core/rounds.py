@@ -79,7 +79,7 @@ def replied(state: State, event: ModelReplied) -> State:
 def estimated(gauge: Gauge, waiting: Waiting, reply: Reply) -> Usage:
     """What a request cost, where the server does not say."""
     size = size_of(Note(reply.text + reply.reasoning))
-    return Usage(prompt=waiting.expected, completion=gauge.expect(size).tokens)
+    return Usage(prompt=waiting.expected, completion=gauge.weigh(size))
 
 
 def failed(state: State, event: ModelFailed) -> State:

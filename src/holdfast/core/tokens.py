@@ -196,7 +196,8 @@ NOISE = 0.1
 PIECE = 2_000
 """Tokens that stray together. In more than this, what one piece has too many another lacks."""
 SIGMAS = 2.5
-"""The margin of a safe expectation, in standard deviations."""
+"""The margin of a safe expectation, in standard deviations. This and the noise were chosen by the
+bench: with 2 and 0.085 one request in 23 was above its safe expectation before the sixth."""
 REACH = 5
 """A learned weight stays between a fifth and five times what it was, whatever is reported."""
 
@@ -244,6 +245,10 @@ class Gauge:
             lift = max(0.0, self._at_least(size, *self.refusal) - tokens)
             safe, tokens = safe + lift, tokens + lift
         return Expected(_rounded(tokens), _rounded(safe))
+
+    def weigh(self, size: Size) -> int:
+        """What this much costs as a part of a request."""
+        return _rounded(_dot(self.weights[1:], size.counts))
 
     def believes(self, size: Size, reported: int) -> bool:
         """Whether `reported` can be the count of all that was sent.

@@ -15,8 +15,8 @@ from holdfast.core.digest import digest
 from holdfast.core.events import Evicted, Fading
 from holdfast.core.history import Entry, History, Line, Spoken, noted
 from holdfast.core.limits import Budget, Caps
-from holdfast.core.messages import AssistantMessage, Note, ToolMessage, UserMessage
-from holdfast.core.tokens import Gauge, Size, size_of, size_of_tools
+from holdfast.core.messages import AssistantMessage, ToolMessage, UserMessage
+from holdfast.core.tokens import Gauge, Size, size_of, size_of_system, size_of_tools
 from holdfast.core.tools import Keep, ToolSpec
 from holdfast.core.trail import Trail
 
@@ -72,7 +72,7 @@ def squeeze(
 ) -> Evicted | None:
     """Make room for one more round, at the cost of things that `relief` spares."""
     return (
-        shelved(frame, history, tools, used)
+        shelved(tools, used)
         or lighter(history, frame, caps, frame.budget.min_round, 1)
         or harder(history, frame)
     )
@@ -84,7 +84,7 @@ def lighter(history: History, frame: Frame, caps: Caps, wanted: int, rounds: int
     What leaves is counted in characters, at the rate of the whole history: exact enough, since
     the machine looks again afterwards, and cheap enough for thousands of entries.
     """
-    tokens = frame.expected(history.size) - frame.expected(Size())
+    tokens = frame.gauge.weigh(history.size)
     rate = max(tokens, 1) / max(history.size.characters, 1)
     missing = (wanted - frame.room(history.size)) / rate
     recent = newest(history.body, rounds)
@@ -126,17 +126,12 @@ def harder(history: History, frame: Frame) -> Evicted | None:
     return Evicted((fading,)) if length > SMALLEST // 2 else None
 
 
-def shelved(
-    frame: Frame, history: History, tools: tuple[ToolSpec, ...], used: tuple[str, ...]
-) -> Evicted | None:
+def shelved(tools: tuple[ToolSpec, ...], used: tuple[str, ...]) -> Evicted | None:
     """Tools that this run has not used, if they can be found again."""
     if not any(tool.name == FIND_TOOLS for tool in tools):
         return None
     idle = [tool for tool in tools if tool.name not in used and tool.name != FIND_TOOLS]
-    lighter_by = size_of_tools(idle)
-    if not idle or frame.gauge.expect(lighter_by).tokens == 0:
-        return None
-    return Evicted(shelved=tuple(tool.name for tool in idle))
+    return Evicted(shelved=tuple(tool.name for tool in idle)) if idle else None
 
 
 def newest(body: Trail[Entry], rounds: int) -> int:
@@ -332,7 +327,7 @@ def task_cut(history: History, frame: Frame) -> int | None:
     missing = frame.budget.min_round - frame.room(history.size)
     if longest is None or missing <= 0 or longest.shown <= SMALLEST_TASK:
         return None
-    tokens = max(1, frame.gauge.expect(pinned_entry(longest).size).tokens)
+    tokens = max(1, frame.gauge.weigh(pinned_entry(longest).size))
     share = max(0.2, 1 - 1.2 * missing / tokens)
     return max(SMALLEST_TASK, int(min(longest.shown * share, longest.shown - 1)))
 
@@ -354,13 +349,14 @@ def shorten_task(history: History, to: int) -> History:
 
 def too_small(history: History, frame: Frame, system: str, tools: tuple[ToolSpec, ...]) -> str:
     """By how much the window is too small, and what can be removed."""
-    expect = frame.gauge.expect
+    weigh = frame.gauge.weigh
     missing = frame.budget.min_round - frame.room(history.size)
+    spoken = sum(weigh(pinned_entry(each).size) for each in history.spoken)
     parts = {
-        "the system prompt": expect(size_of(Note(system))).tokens,
-        f"the definitions of {len(tools)} tools": expect(size_of_tools(tools)).tokens,
-        "your message": sum(expect(pinned_entry(each).size).tokens for each in history.spoken),
-        "the conversation": expect(history.size).tokens,
+        "the system prompt": weigh(size_of_system(system)),
+        f"the definitions of {len(tools)} tools": weigh(size_of_tools(tools)),
+        "your message": spoken,
+        "the rest of the conversation": max(0, weigh(history.size) - spoken),
         "what is reserved for the reply": frame.budget.output + frame.budget.safety,
     }
     largest = max(parts, key=lambda part: parts[part])

@@ -89,6 +89,6 @@ def main() -> None:
     for event in played.events:
         if isinstance(event, ModelReplied) and (comment := next(comments)):
             print(f"\n  {comment}")
-        for line in told([event], width=108):
+        for line in told([event], width=92):
             print("    " + line)
     print(f"\n{played.stopped.text}\n\nMails sent: {played.mails}.")

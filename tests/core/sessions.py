@@ -30,10 +30,12 @@ from holdfast.core.events import (
     UserSpoke,
     WantedCall,
 )
+from holdfast.core.history import OpenCall
 from holdfast.core.limits import Limits, OnLimit, Settings, Usage
 from holdfast.core.machine import Step, recover, replay, step
 from holdfast.core.state import NEW, Run, State
 from holdfast.core.tools import Keep, SideEffect, ToolSpec
+from holdfast.testing.told import told
 
 TOOLS = (
     ToolSpec(name="files.read", effect=SideEffect.READ, mutates=False),
@@ -93,7 +95,7 @@ class Asked:
     """Which process asked: the first, or one after a crash."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Trace:
     steps: list[tuple[State, Step]] = field(default_factory=list)
     """Of the process that is alive."""
@@ -102,7 +104,15 @@ class Trace:
     process: int = 1
     ran: Counter[str] = field(default_factory=Counter)
     """How often the world ran each call."""
+    unsafe: set[str] = field(default_factory=set)
+    """Calls of tools that must not run twice."""
     state: State = NEW
+
+    def __repr__(self) -> str:
+        return "\n  ".join(("a session:", *told(self.log[-80:])))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))
 
 
 @st.composite
@@ -115,6 +125,7 @@ def sessions(draw: Any, runs: int = 2) -> Trace:
         state, run = trace.state, trace.state.run
         if isinstance(event, ToolStarted) and run and event.call_id in unanswered(state):
             trace.ran[event.call_id] += 1
+            trace.unsafe |= {each.call.id for each in run.open if is_unsafe(each)}
             outcome = draw(st.sampled_from((Outcome.DONE, Outcome.DONE, Outcome.FAILED)))
             pending.append(ToolFinished(event.call_id, outcome, draw(long_text), next(clock)))
         for effect in effects:
@@ -189,6 +200,10 @@ def sessions(draw: Any, runs: int = 2) -> Trace:
 def acted_on(event: Event) -> bool:
     """The world has done something because of it, so it must have been on disk."""
     return isinstance(event, ToolStarted)
+
+
+def is_unsafe(each: OpenCall) -> bool:
+    return each.tool is None or each.tool.effect is SideEffect.UNSAFE
 
 
 def unanswered(state: State) -> set[str]:

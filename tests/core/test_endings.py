@@ -31,7 +31,7 @@ from holdfast.core.events import (
     Warned,
 )
 from holdfast.core.guards import CONCLUDE
-from holdfast.core.ledger import UNVERIFIED
+from holdfast.core.claims import UNVERIFIED
 from holdfast.core.limits import Limits, OnLimit, Patience, Settings, StopReason, Usage
 from holdfast.core.messages import Note, ToolCall
 from holdfast.core.tools import ToolSpec

@@ -2,13 +2,13 @@
 
 import json
 from dataclasses import replace
-from time import perf_counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from holdfast.core.claims import UNVERIFIED, checked, left_out
 from holdfast.core.effects import CallModel, Effect
 from holdfast.core.events import (
     About,
@@ -22,7 +22,7 @@ from holdfast.core.events import (
     ToolStarted,
     Warned,
 )
-from holdfast.core.ledger import SHOWN, UNVERIFIED, Ledger, Record, checked, left_out, report
+from holdfast.core.ledger import SHOWN, Ledger, Record, report
 from holdfast.core.limits import Limits, Settings, StopReason
 from holdfast.core.tools import ToolSpec
 from holdfast.testing.script import Played, calls, play, says, several, wants
@@ -272,14 +272,14 @@ def test_a_line_that_names_only_what_was_seen_is_not_marked(
 def test_the_check_adds_marks_and_changes_nothing_else(text: str) -> None:
     lines = checked(text, Ledger(), []).split("\n")
 
-    assert [line.removesuffix(UNVERIFIED) for line in lines] == (text.splitlines() or [""])
+    plain = [line.replace(UNVERIFIED + " |", "|").removesuffix(UNVERIFIED) for line in lines]
+    assert plain == (text.splitlines() or [""])
 
 
-def test_an_endless_word_is_checked_in_no_time() -> None:
-    began = perf_counter()
-    checked("a" * 12_000, Ledger(), [])
+def test_an_endless_word_can_be_checked() -> None:
+    endless = "a" * 2_000_000  # a pattern that goes back and forth over it would take days
 
-    assert perf_counter() - began < 0.5
+    assert checked(endless, Ledger(), []) == endless
 
 
 # --- the check in a run ---------------------------------------------------------------------
@@ -307,7 +307,14 @@ def test_what_the_model_only_asked_for_is_no_evidence_of_it() -> None:
 def test_all_files_of_one_call_count_as_touched() -> None:
     files = [f"/home/ana/inbox/receipt_of_the_{n}th_of_march.pdf" for n in range(11, 31)]
     said = "\n".join(f"- moved {file}" for file in files)
-    played = play("sort", [calls("list", files=files), says(said)], {"list": "ok"}, ONE_ROUND)
+    tools = (ToolSpec(name="move"),)
+
+    played = play(
+        "sort",
+        [calls("move", files=files), says(said)],
+        {"move": "ok"},
+        replace(ONE_ROUND, tools=tools),
+    )
 
     assert played.stopped.text == said
 

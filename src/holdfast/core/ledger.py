@@ -1,11 +1,10 @@
 """What really ran, as the harness saw it: the facts a run can always fall back on.
 
 The model is not asked. A run that cannot get an honest answer out of a model ends with the
-report made here, and an answer that was forced is held against what is written here.
+report made here, and an answer that was forced is held against these records by `claims`.
 """
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from holdfast.core.events import Outcome
@@ -14,7 +13,6 @@ from holdfast.core.trail import Trail
 
 SHOWN = 40
 """Calls that a report lists one by one; the others are counted."""
-UNVERIFIED = " [not verified: no tool result shows this]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +26,8 @@ class Record:
     """What came back, in a line."""
     changed: bool = False
     """Its tool may have changed something."""
+    names: frozenset[str] = frozenset()
+    """Files that its arguments name, also where `what` is too short to show them."""
     late: bool = False
     """It finished after the run had given up on it."""
 
@@ -123,94 +123,3 @@ def listed(title: str, ledger: Ledger, outcomes: tuple[Outcome, ...]) -> Iterato
         late = " (finished after the run gave up on it)" if record.late else ""
         said = f": {record.detail}" if record.outcome is not Outcome.DONE and record.detail else ""
         yield f"- {record.tool}({record.what}){late}{said}"
-
-
-# --- the check ------------------------------------------------------------------------------
-
-NAME = re.compile(r"[\w~@./\\-]*\w\.[A-Za-z]\w{0,7}\b|(?:~|\.{0,2})?/[\w./-]+\w")
-"""File names and paths. A sentence's last word before a full stop is not one: it has no ending."""
-NUMBER = re.compile(r"(?<![\w.,/-])[$€£]?(\d(?:[\d.,:]*\d)?)(?![\w/-])")
-LISTED = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
-"""The mark of a list item, which is no claim."""
-CHANGE = re.compile(
-    r"\b(?:renam|mov|cop|delet|remov|creat|writ|wrot|sav|sen[dt]|mail|updat|edit|upload|add|"
-    r"insert|replac|modif|chang|fix|merg|book|cancel)\w*",
-    re.IGNORECASE,
-)
-DEED = re.compile(
-    CHANGE.pattern + r"|\b(?:read|extract|process|convert|download|ran|run|execut|scan|check|"
-    r"sort|complet|finish|analy[sz])\w*",
-    re.IGNORECASE,
-)
-UNDONE = re.compile(
-    r"\b(?:not|never|unable|unprocessed|unfinished|fail(?:ed|s|ure)?|could(?:n't| not)|cannot|"
-    r"can't|did(?:n't| not)|was(?:n't| not)|were(?:n't| not)|skipped|remain\w*|pending)\b",
-    re.IGNORECASE,
-)
-
-
-def checked(text: str, ledger: Ledger, seen: Iterable[str]) -> str:
-    """A forced answer with every line marked that claims what neither ledger nor results hold.
-
-    `seen` is what the model was shown by others. A name or number that is in none of it, nor in
-    a call that succeeded, was invented. A deed done to a file needs more: a call that succeeded
-    with this file, and that could change something if a change is claimed.
-    """
-    done = [record for record in ledger.records if record.outcome in PROCESSED]
-    touched = "\n".join(f"{record.what} {record.detail}" for record in done)
-    changed = "\n".join(f"{record.what} {record.detail}" for record in done if record.changed)
-    evidence = "\n".join((*seen, touched, *(record.what for record in ledger.records)))
-    numbers = {plain(number) for number in NUMBER.findall(f"{evidence}")}
-    numbers |= {str(count) for count in counts_of(ledger)}
-    marked = []
-    for line in text.splitlines():
-        claim = LISTED.sub("", line)
-        names = NAME.findall(claim)
-        where = changed if CHANGE.search(claim) else touched
-        doubtful = (
-            any(invented(name, evidence) for name in names)
-            or any(plain(number) not in numbers for number in NUMBER.findall(claim))
-            or (claims_a_deed(claim) and any(invented(name, where) for name in names))
-        )
-        marked.append(line + UNVERIFIED if doubtful else line)
-    return "\n".join(marked)
-
-
-def invented(name: str, evidence: str) -> bool:
-    return name not in evidence and name.replace("\\", "/").rsplit("/", 1)[-1] not in evidence
-
-
-def plain(number: str) -> str:
-    """A number as it can be compared: 1,284.50 and 1284.5 are the same."""
-    digits = number.replace(",", "")
-    return digits.rstrip("0").rstrip(".") if "." in digits else digits
-
-
-def counts_of(ledger: Ledger) -> Iterable[int]:
-    """Numbers that an honest answer may count its calls with."""
-    others = (ledger.failed, ledger.unknown, ledger.not_run, len(ledger.records))
-    return (*range(ledger.done + 1), *others)
-
-
-def claims_a_deed(line: str) -> bool:
-    return DEED.search(line) is not None and UNDONE.search(line) is None
-
-
-KEPT = ("Task:", "Constraints:", "Files:", "Decisions:", "Next:")
-
-
-def left_out(summary: str, ledger: Ledger, seen: Iterable[str]) -> str:
-    """What a summary by the model lacks or invents, in words for the person; empty if nothing."""
-    evidence = "\n".join(seen)
-    for heading in KEPT:
-        if heading.lower() not in summary.lower():
-            return f"it has no line '{heading}'"
-    for name in NAME.findall(summary):
-        if invented(name, evidence):
-            return f"it names {name}, which nothing shows"
-    touched = [record for record in ledger.records if record.outcome is Outcome.DONE][-5:]
-    for record in touched:
-        for name in NAME.findall(record.what):
-            if name.rsplit("/", 1)[-1] not in summary:
-                return f"it leaves out {name}"
-    return ""

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from math import inf
 
 from holdfast.core import guards, window
+from holdfast.core.claims import checked, left_out
 from holdfast.core.effects import CallModel, Effect, Request, RunTools, StopWork
 from holdfast.core.events import (
     About,
@@ -49,7 +50,7 @@ from holdfast.core.events import (
 from holdfast.core.fold import evolve
 from holdfast.core.guards import Drop, Nudge, Stop, Tell
 from holdfast.core.history import OpenCall
-from holdfast.core.ledger import checked, left_out, report
+from holdfast.core.ledger import report
 from holdfast.core.limits import Limits, OnLimit, StopReason
 from holdfast.core.messages import AssistantMessage, Note
 from holdfast.core.state import NEW, Run, State, request_size, window_of
@@ -258,12 +259,17 @@ def summed_up(state: State, run: Run) -> Event:
     """A summary by the model counts only if it keeps what must be kept; the digest always does."""
     assert run.summary is not None
     text = run.summary.text.strip()
-    missing = guards.not_an_answer(text) or left_out(text, run.ledger, shown(state))
-    if not missing and len(text) <= run.settings.caps.digest:
+    if not text:
+        wrong = "it is empty"
+    elif guards.not_an_answer(text):
+        wrong = "it looks like a tool call written as text"
+    elif len(text) > run.settings.caps.digest:
+        wrong = "it is too long"
+    else:
+        wrong = left_out(text, run.ledger, shown(state))
+    if not wrong:
         return Summarised(text)
-    return Warned(
-        About.SUMMARY, f"The model's summary was not used: {missing or 'it is too long'}."
-    )
+    return Warned(About.SUMMARY, f"The model's summary was not used: {wrong}.")
 
 
 # --- endings --------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from holdfast.core import guards
+from holdfast.core.claims import names_in
 from holdfast.core.cut import cut, digest_arguments
 from holdfast.core.digest import digest
 from holdfast.core.events import (
@@ -33,6 +34,9 @@ from holdfast.core.tools import Keep
 
 READ_RESULT = "read_result"
 """The tool that pages through a result; named in every cut where the run has it."""
+
+NAMED = 40_000
+"""Characters of the arguments in which the ledger looks for the files they name."""
 
 HOW_IT_FAILED = {
     Failure.REFUSED: "The server refused the request",
@@ -138,6 +142,7 @@ def finished(state: State, event: ToolFinished) -> State:
         event.outcome,
         first_words(event.text),
         changed=each.tool is not None and each.tool.mutates,
+        names=names_in(each.call.arguments[:NAMED]),
     )
     done = answered(each, event, run)
     run = replace(

@@ -12,6 +12,7 @@ from itertools import count, cycle
 import pytest
 from inline_snapshot import snapshot
 
+from holdfast.core.claims import UNVERIFIED
 from holdfast.core.effects import CallModel, RunTools, StopWork
 from holdfast.core.events import (
     Event,
@@ -31,7 +32,6 @@ from holdfast.core.events import (
     Warned,
 )
 from holdfast.core.guards import CONCLUDE
-from holdfast.core.claims import UNVERIFIED
 from holdfast.core.limits import Limits, OnLimit, Patience, Settings, StopReason, Usage
 from holdfast.core.messages import Note, ToolCall
 from holdfast.core.tools import ToolSpec

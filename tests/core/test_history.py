@@ -209,7 +209,7 @@ def test_the_task_and_the_latest_word_are_pinned_where_they_stand(
 ) -> None:
     history, pinned = History(), list[Spoken]()
     for place, (text, begins_run) in enumerate(words):
-        history = history.hearing(text, begins_run=begins_run)
+        history = history.hearing(text, Caps(), 1, begins_run=begins_run)
         spoken = Spoken(clean(text), len(clean(text)), place)
         pinned = [spoken] if begins_run else [*pinned[:1], spoken]
 

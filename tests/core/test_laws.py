@@ -80,7 +80,7 @@ def task_and_latest_word(log: tuple[Event, ...]) -> set[str]:
             case UserSpoke(text):
                 waiting.append(clean(text))
             case Steered():
-                latest = waiting[-1]
+                latest = "\n\n".join(waiting)
                 waiting = []
             case RunStopped(reason):
                 running = False

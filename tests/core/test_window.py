@@ -134,12 +134,12 @@ FILLER = "value 4711 in /var/log/x.txt, and so on. " * 130
 
 
 def history_of(rounds: list[Round], task: str = TASK) -> History:
-    history, number = History().hearing(task, begins_run=True), 0
+    history, number = History().hearing(task, Caps(), 1, begins_run=True), 0
     for kind, sizes in rounds:
         if kind == "user":
-            history = history.hearing(STEER, begins_run=False)
+            history = history.hearing(STEER, Caps(), 1, begins_run=False)
         elif kind == "run":
-            history = history.hearing(task, begins_run=True)
+            history = history.hearing(task, Caps(), 1, begins_run=True)
         elif kind == "note":
             history = history.saying(Note("a nudge"))
         else:
@@ -310,7 +310,7 @@ def test_the_digest_does_not_say_of_a_failed_call_that_it_is_done() -> None:
 
 @given(st.lists(st.integers(1, 400), max_size=60), st.integers(320, 3_000))
 def test_the_digest_is_bounded_and_counts_what_it_leaves_out(lengths: list[int], cap: int) -> None:
-    caps, history = Caps(digest=cap, line=320), History().hearing(TASK, begins_run=True)
+    caps, history = Caps(digest=cap, line=320), History().hearing(TASK, Caps(), 1, begins_run=True)
     for number, length in enumerate(lengths):
         call = ToolCall(call_id(number), "read", "{}")
         reply, result = AssistantMessage("", (call,)), ToolMessage(call.id, "read", "x" * length)
@@ -330,7 +330,9 @@ def test_the_newest_evicted_action_is_in_the_digest_of_every_window(window: int)
     call = ToolCall("c00000001", "read", '{"path":"/in/a.txt"}')
     failure = ToolMessage(call.id, "read", "E-77: the disk is gone. " * 40, failed=True)
     history = (
-        History().hearing(TASK, begins_run=True).saying(AssistantMessage("", (call,)), failure)
+        History()
+        .hearing(TASK, Caps(), 1, begins_run=True)
+        .saying(AssistantMessage("", (call,)), failure)
     )
 
     after = evict(history, Evicted(dropped=3), small(window).caps, {}, run=1)
@@ -343,12 +345,12 @@ def test_words_of_the_user_that_others_replaced_in_the_head_become_a_line_of_the
     begins_run: bool,
 ) -> None:
     reply = AssistantMessage("I begin.")
-    history = History().hearing("the task", begins_run=True)
-    history = history.hearing("Ana's bills first", begins_run=begins_run).saying(reply)
+    history = History().hearing("the task", Caps(), 1, begins_run=True)
+    history = history.hearing("Ana's bills first", Caps(), 1, begins_run=begins_run).saying(reply)
     history = evict(history, Evicted(dropped=3), Caps(), {}, run=2)
     assert "Ana's bills first" in "".join(entry.message.text for entry in history.head)
 
-    history = history.hearing("then the receipts", begins_run=begins_run).saying(reply)
+    history = history.hearing("then the receipts", Caps(), 1, begins_run=begins_run).saying(reply)
     history = evict(history, Evicted(dropped=2), Caps(), {}, run=3)
 
     assert "Ana's bills first" in "".join(entry.message.text for entry in history.head)

@@ -41,7 +41,7 @@ from holdfast.core.events import (
     Why,
 )
 from holdfast.core.history import Entry, closed, noted
-from holdfast.core.limits import Settings, StopReason
+from holdfast.core.limits import Caps, Settings, StopReason
 from holdfast.core.messages import Note, clean
 from holdfast.core.state import Run, State, Waiting, request_size
 from holdfast.core.tokens import Gauge, size_of_system, size_of_tools
@@ -130,7 +130,7 @@ def begun(state: State, text: str, settings: Settings, tools: tuple[ToolSpec, ..
     same_rates = state.gauge.rates == settings.rates
     return replace(
         state,
-        history=state.history.hearing(text, begins_run=True),
+        history=state.history.hearing(text, settings.caps, state.runs + 1, begins_run=True),
         gauge=state.gauge if same_model and same_rates else Gauge.new(settings.rates),
         window=state.window if same_model else None,
         runs=state.runs + 1,
@@ -148,7 +148,7 @@ def begun(state: State, text: str, settings: Settings, tools: tuple[ToolSpec, ..
 
 def pinned(state: State, key: str, text: str) -> State:
     """A fact is noted where it was learned, and again in the head once that place is evicted."""
-    cap = state.run.settings.caps.pin if state.run else len(text)
+    cap = state.run.settings.caps.pin if state.run else Caps().pin
     pins = {name: kept for name, kept in state.pins if name != key}
     if text:
         pins[key] = cut(clean(text), cap)
@@ -239,8 +239,8 @@ def steered(state: State) -> State:
     history = state.history
     if run.reply is not None and run.reply.text.strip():
         history = history.with_entries(list(closed(run.reply, (), run.settings.caps)))
-    for text in run.queued:
-        history = history.hearing(text, begins_run=False)
+    words = "\n\n".join(run.queued)  # one message: each of them must be in every request
+    history = history.hearing(words, run.settings.caps, run.number, begins_run=False)
     return replace(state, history=history, run=replace(run, reply=None, queued=(), parts=()))
 
 
@@ -270,8 +270,8 @@ def stopped(state: State, event: RunStopped) -> State:
     history = state.history.with_entries(list(closed(reply, (), run.settings.caps)))
     queued = run.queued
     if event.reason is StopReason.CANCELLED:  # who cancels wants no further run, but was heard
-        for text in queued:
-            history = history.hearing(text, begins_run=False)
+        words, caps = "\n\n".join(queued), run.settings.caps
+        history = history.hearing(words, caps, run.number, begins_run=False) if queued else history
         queued = ()
     run = replace(run, stopped=event, waiting=None, reply=None, queued=queued)
     return replace(state, history=history, run=run)

@@ -6,7 +6,7 @@ more than a short one.
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from holdfast.core.events import Why
@@ -28,6 +28,8 @@ class Seen:
     """Fingerprint of what came back."""
     mutated: bool
     """It succeeded in changing something."""
+    id: str = field(default="", compare=False)
+    """The id of the call whose result the model was shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +102,13 @@ class Deed:
     polls: bool
     exists: bool
     times: int
+    id: str = ""
 
 
 def remember(evidence: Evidence, deeds: tuple[Deed, ...]) -> Evidence:
     """The evidence after a round with these calls."""
     recent = evidence.recent + tuple(
-        Seen(deed.call, deed.result, deed.mutates and not deed.failed)
+        Seen(deed.call, deed.result, deed.mutates and not deed.failed, deed.id)
         for deed in deeds
         if not deed.polls
     )
@@ -172,8 +175,14 @@ def cycles_before(evidence: Evidence, call: str) -> int:
         same = 0
         while same + period < len(recent) and recent[-1 - same] == recent[-1 - same - period]:
             same += 1
-        best = max(best, 1 + same // period)
+        rounds = (same + period) // period
+        best = max(best, rounds if rounds > 1 else 0)  # what has gone round once is no cycle yet
     return best
+
+
+def shown_in(evidence: Evidence, call: str) -> tuple[str, ...]:
+    """The ids under which this call's result was shown."""
+    return tuple(seen.id for seen in evidence.recent if seen.call == call)
 
 
 def last_result(evidence: Evidence, call: str) -> str | None:
@@ -188,12 +197,10 @@ def repeats(evidence: Evidence, call: str, tool: ToolSpec | None) -> int:
     return 1 + max(times_before(evidence, call), cycles_before(evidence, call))
 
 
-def blocked(tool: str, times: int) -> str:
+def blocked(tool: str, times: int, *, visible: bool) -> str:
     often = "once" if times == 2 else f"{times - 1} times, and the result was always the same"
-    return (
-        f"Not run: you already called {tool} with these exact arguments {often}. "
-        "The result is in the conversation above. Use it, or do something else."
-    )
+    where = "The result is in the conversation above. Use it, or" if visible else "Now"
+    return f"Not run: you already called {tool} with these exact arguments {often}. {where} do something else."
 
 
 def twins(tool: str, times: int) -> str:
@@ -291,7 +298,9 @@ def no_progress(evidence: Evidence, patience: Patience) -> Verdict | None:
 
 CALL_MARKUP = re.compile(
     r"""\s*(?:
-        <\|?/?tool_call | <function[=_\s>] | \[TOOL_CALLS?\] | <\|python_tag\|> | <\|tool▁calls?
+        <\|?/?tool_call | <function[=_\s>] | \[TOOL_CALLS?\] | <\|python_tag\|>
+      | <[|｜]tool▁calls? | <invoke\ name= | <\|channel\|>\s*commentary\ to=
+      | \{\s*"type"\s*:\s*"function"\s*,\s*"function"\s*:\s*\{ | \{\s*"tool_calls"\s*:\s*\[
       | TOOL_CALL\s*[{:] | ```(?:tool_code|tool_call)\b
       | (?:```(?:json)?\s*)?\{\s*
         "(?:name|tool|function|tool_calls?)"\s*:[^{}]*"(?:arguments|parameters|input)"\s*:
@@ -300,7 +309,8 @@ CALL_MARKUP = re.compile(
 )
 PROVIDER_ERROR = re.compile(
     r"""\s*(?:
-        \{\s*"error"\s*:\s*\{[^{}]*"(?:message|code|type)"\s*: | Error\ code:\s*\d{3}\ -
+        \{\s*"error"\s*:\s*(?:\{[^{}]*"(?:message|code|type)"\s*: | "[^"]*"\s*\}\s*$)
+      | Error\ code:\s*\d{3}(?:\ -|\s*$)
       | (?:<!DOCTYPE\ html[^>]*>\s*)?<html[^>]*>\s*(?:<head>)?\s*<title>\s*[45]\d\d\b
     )""",
     re.VERBOSE | re.IGNORECASE,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from holdfast.core.cut import cut, shorten_arguments
+from holdfast.core.digest import digest
 from holdfast.core.events import Finish, Outcome, Reply
 from holdfast.core.jsontext import dumped, json_object
 from holdfast.core.limits import Caps
@@ -92,12 +93,24 @@ class History:
             size = size + entry.size
         return replace(self, body=self.body.adding(*entries), size=size)
 
-    def hearing(self, text: str, *, begins_run: bool) -> "History":
-        """The user's words, in their place and pinned: the task, or the latest word in a run."""
+    def hearing(self, text: str, caps: Caps, run: int, *, begins_run: bool) -> "History":
+        """The user's words, in their place and pinned: the task, or the latest word in a run.
+
+        Words that these replace in the head become a line of the digest, and are not lost.
+        """
         text = clean(text)
         spoken = Spoken(text, shown=len(text), position=len(self.body))
         pinned = (spoken,) if begins_run else (*self.spoken[:1], spoken)
-        return replace(self.saying(UserMessage(text)), spoken=pinned)
+        replaced = self.spoken if begins_run else self.spoken[1:]
+        lines = self.lines
+        for old in replaced:
+            if old.position is None:
+                at = run - 1 if begins_run else run
+                line = Line(at, "user: " + digest(old.text, caps.line))
+                first = next((i for i, each in enumerate(lines) if each.run >= at), len(lines))
+                first = first if old is self.spoken[0] else len(lines)
+                lines = (*lines[:first], line, *lines[first:])
+        return replace(self.saying(UserMessage(text)), spoken=pinned, lines=lines)
 
     def replacing(self, changes: dict[int, Entry]) -> "History":
         """Entries of the body swapped for others; costs the length of the window."""
@@ -145,7 +158,7 @@ def opened(
         try:
             given = json_object(wanted.arguments) if wanted.arguments.strip() else {}
             arguments = dumped(given)
-            print_ = fingerprint(name, dumped(dict(sorted(given.items()))))
+            print_ = fingerprint(name, dumped(given, sort_keys=True))
         except ValueError:
             print_ = fingerprint(name, wanted.arguments)
             problem = (

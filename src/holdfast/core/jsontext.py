@@ -75,8 +75,16 @@ def depth_of(text: str) -> int:
     return deepest
 
 
-def dumped(value: object) -> str:
-    return clean(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+def dumped(value: object, *, sort_keys: bool = False) -> str:
+    return clean(
+        json.dumps(
+            value,
+            ensure_ascii=False,
+            separators=(",", ":"),
+            allow_nan=False,
+            sort_keys=sort_keys,
+        )
+    )
 
 
 def one_line(value: object) -> str:

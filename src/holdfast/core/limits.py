@@ -17,6 +17,17 @@ class Contradiction(ValueError):
     """Two numbers of the settings cannot both be meant."""
 
 
+SMALLEST_CAP = 80
+TOO_SMALL = "not even the notice that something was cut would fit"
+
+
+def at_least(values: object, group: str, name: str, least: float, why: str) -> None:
+    value = getattr(values, name)
+    if not value >= least:  # so that a NaN is refused too
+        needed = "above zero" if 0 < least < 1 else f"at least {least:g}"
+        raise Contradiction(f"{group}.{name} is {value}, and must be {needed}: {why}.")
+
+
 class StopReason(Enum):
     """Why a run ended. Exactly one, and true."""
 
@@ -62,10 +73,9 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("rounds", "calls", "tokens", "cost", "seconds", "calls_per_reply"):
-            if getattr(self, name) <= 0:
-                raise Contradiction(f"limits.{name} must be above zero: no run could begin.")
-        if self.reasks < 0 or self.overflows < 0:
-            raise Contradiction("limits.reasks and limits.overflows cannot be below zero.")
+            at_least(self, "limits", name, 1e-9, "no run could begin")
+        for name in ("reasks", "overflows"):
+            at_least(self, "limits", name, 0, "nothing can be allowed less often than never")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,26 +98,18 @@ class Patience:
     stale_stopped: int = 12
 
     def __post_init__(self) -> None:
-        if not 1 <= self.repeat_told <= self.repeat_stopped:
-            raise Contradiction(
-                f"patience.repeat_told ({self.repeat_told}) must be at least 1 and not above "
-                f"repeat_stopped ({self.repeat_stopped}): the model is told before it is stopped."
-            )
-        if self.repeat_stopped < 2:
-            raise Contradiction(
-                "patience.repeat_stopped must be at least 2: a first call is no repeat."
-            )
-        if self.repeat_blocked is not None and self.repeat_blocked < 2:
-            raise Contradiction(
-                "patience.repeat_blocked must be at least 2: a first call is no repeat."
-            )
-        if not 1 <= self.stale_told <= self.stale_stopped:
-            raise Contradiction(
-                f"patience.stale_told ({self.stale_told}) must be at least 1 and not above "
-                f"stale_stopped ({self.stale_stopped})."
-            )
-        if self.tool_failures < 1 or self.failed_rounds < 1:
-            raise Contradiction("patience.tool_failures and failed_rounds must be at least 1.")
+        for name in ("repeat_stopped", "repeat_blocked"):
+            if getattr(self, name) is not None:
+                at_least(self, "patience", name, 2, "a first call is no repeat")
+        for name in ("tool_failures", "failed_rounds"):
+            at_least(self, "patience", name, 1, "nothing has failed yet")
+        for told, stopped in (("repeat_told", "repeat_stopped"), ("stale_told", "stale_stopped")):
+            first, last = getattr(self, told), getattr(self, stopped)
+            if not 1 <= first <= last:
+                raise Contradiction(
+                    f"patience.{told} ({first}) must be at least 1 and not above {stopped} "
+                    f"({last}): the model or its user is told before a run is stopped."
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,11 +131,7 @@ class Caps:
 
     def __post_init__(self) -> None:
         for name in ("result", "arguments", "text", "pin", "line", "digest"):
-            if getattr(self, name) < 80:
-                raise Contradiction(
-                    f"caps.{name} is {getattr(self, name)}; below 80 characters not even the "
-                    "notice that something was cut would fit."
-                )
+            at_least(self, "caps", name, SMALLEST_CAP, TOO_SMALL)
         if self.digest < self.line:
             raise Contradiction(f"caps.digest ({self.digest}) is below caps.line ({self.line}).")
 
@@ -164,19 +162,19 @@ class Budget:
     """The share of the window from which on the user is warned, once a run."""
 
     def __post_init__(self) -> None:
+        for name in ("output", "min_round", "keep_rounds"):
+            at_least(self, "budget", name, 1, "a round needs it")
+        for name in ("safety", "keep_failures"):
+            at_least(self, "budget", name, 0, "it would take from the others")
         reserved = self.output + self.safety + self.min_round
-        if self.output < 1 or self.safety < 0 or self.min_round < 1 or self.keep_rounds < 1:
-            raise Contradiction(
-                "budget.output, min_round and keep_rounds must be at least 1, safety at least 0."
-            )
         if reserved >= self.window:
             raise Contradiction(
                 f"budget.output ({self.output}) + safety ({self.safety}) + min_round "
                 f"({self.min_round}) = {reserved} leaves nothing of a window of {self.window}."
             )
-        if self.evict_to < self.evict_below:
+        if self.evicts and self.evict_to <= self.evict_below:
             raise Contradiction(
-                f"budget.evict_to ({self.evict_to}) is below evict_below ({self.evict_below}): "
+                f"budget.evict_to ({self.evict_to}) is not above evict_below ({self.evict_below}): "
                 "eviction would end where it begins."
             )
         if self.evicts and self.evict_to >= self.window - self.output - self.safety:
@@ -217,6 +215,11 @@ class Settings:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise Contradiction(f"two tools are named '{twice[0]}'; a call could mean either.")
+        for tool in self.tools:
+            if self.cap_of(tool) < SMALLEST_CAP:
+                raise Contradiction(
+                    f"the cap of the tool {tool.name} is {tool.cap}; below {SMALLEST_CAP}: {TOO_SMALL}."
+                )
         largest = max((self.cap_of(tool) for tool in self.tools), default=self.caps.result)
         result = result_tokens(largest, self.rates)
         if self.budget.evicts and self.budget.evict_below <= self.budget.min_round + result:
@@ -237,7 +240,7 @@ class Settings:
         result = min(6_000, max(80, window // 6))
         output, safety = min(4_000, max(64, window // 8)), min(768, window // 40)
         min_round = min(1_500, window // 20)
-        below = min_round + result_tokens(result, CLASSES) + window // 40
+        below = min_round + result_tokens(result, CLASSES) + max(1, window // 40)
         return cls(
             system=system,
             tools=tuple(
@@ -249,7 +252,7 @@ class Settings:
                 safety=safety,
                 min_round=min_round,
                 evict_below=below,
-                evict_to=max(below, (window - output - safety) * 2 // 5),
+                evict_to=max(below + 1, (window - output - safety) * 2 // 5),
             ),
             caps=Caps(
                 result=result,

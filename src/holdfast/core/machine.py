@@ -52,7 +52,7 @@ from holdfast.core.guards import Drop, Nudge, Stop, Tell
 from holdfast.core.history import OpenCall
 from holdfast.core.ledger import report
 from holdfast.core.limits import Limits, OnLimit, StopReason
-from holdfast.core.messages import AssistantMessage, Note
+from holdfast.core.messages import AssistantMessage, Note, ToolMessage
 from holdfast.core.state import NEW, Run, State, request_size, window_of
 from holdfast.core.tools import SideEffect, not_found
 from holdfast.core.window import Frame
@@ -176,30 +176,50 @@ def admission(state: State, run: Run) -> Event | None:
     if any(each.admitted for each in run.open):
         return None
     for each in run.unanswered:
-        if refusal := refused(each, run):
+        if refusal := refused(state, each, run):
             return ToolFinished(each.call.id, Outcome.NOT_RUN, refusal, now(state))
     return CallsAdmitted(tuple(each.call.id for each in run.unanswered))
 
 
-def refused(each: OpenCall, run: Run) -> str:
+def refused(state: State, each: OpenCall, run: Run) -> str:
     """Why this call is not run, in words for the model; empty if it is."""
     place = run.open.index(each)
     answered = len(run.open) - len(run.unanswered)
-    limits, patience = run.settings.limits, run.settings.patience
+    limits = run.settings.limits
     if each.problem:
         return each.problem
     if each.tool is None:
         return not_found(each.call.name, run.offered)
     if place >= limits.calls - run.spent.calls + answered:
         return f"Not run: {limit_sentence(StopReason.OUT_OF_CALLS, limits).lower()}"
+    return repeated_too_often(state, each, run)
+
+
+def repeated_too_often(state: State, each: OpenCall, run: Run) -> str:
+    """A call that was made before is not run again if its result can still be seen, or if there
+    is nothing but repeats. Who has lost sight of a result may ask for it again."""
+    patience, evidence = run.settings.patience, run.evidence
+    times = guards.repeats(evidence, each.fingerprint, each.tool)
     most = min(patience.repeat_stopped, patience.repeat_blocked or patience.repeat_stopped)
-    times = guards.repeats(run.evidence, each.fingerprint, each.tool)
-    twins = sum(one.fingerprint == each.fingerprint for one in run.open[:place])
     if times >= most:
-        return guards.blocked(each.call.name, times)
-    if times + twins >= most and not each.tool.polls:
+        visible = can_be_seen(state, guards.shown_in(evidence, each.fingerprint))
+        ends = times >= patience.repeat_stopped and evidence.barren >= patience.repeat_stopped - 2
+        if visible or ends:
+            return guards.blocked(each.call.name, times, visible=visible)
+    earlier = run.open[: run.open.index(each)]
+    twins = sum(one.fingerprint == each.fingerprint for one in earlier)
+    if twins and times + twins >= most and not (each.tool and each.tool.polls):
         return guards.twins(each.call.name, twins + 1)
     return ""
+
+
+def can_be_seen(state: State, call_ids: tuple[str, ...]) -> bool:
+    return any(
+        isinstance(entry.message, ToolMessage)
+        and entry.message.call_id in call_ids
+        and not entry.faded
+        for entry in state.history.body
+    )
 
 
 def given_up(state: State, run: Run, outcome: Outcome, text: str) -> Event | None:

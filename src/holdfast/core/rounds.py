@@ -212,6 +212,7 @@ def closed_round(state: State, run: Run) -> State:
 
 def deed(each: OpenCall) -> Deed:
     return Deed(
+        id=each.call.id,
         tool=each.call.name,
         call=each.fingerprint,
         result=each.came,

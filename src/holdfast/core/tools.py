@@ -52,11 +52,12 @@ def resolve(name: str, tools: Iterable[ToolSpec]) -> ToolSpec | None:
     A name with another prefix is another tool: `mail.send` must never run `chat.send`.
     """
     known = tuple(tools)
-    wanted = dotted(name)
-    for tool in known:
-        if dotted(tool.name) == wanted:
-            return tool
-    alike = [tool for tool in known if dotted(tool.name).rsplit(".", 1)[-1] == wanted]
+    bare = name.strip().removeprefix("functions.")  # how some models write every name
+    for same in (lambda tool: tool.name == name, lambda tool: dotted(tool.name) == dotted(bare)):
+        for tool in known:
+            if same(tool):
+                return tool
+    alike = [tool for tool in known if dotted(tool.name).rsplit(".", 1)[-1] == bare]
     return alike[0] if len(alike) == 1 else None
 
 

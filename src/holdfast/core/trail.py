@@ -6,7 +6,6 @@ of blocks, which stays cheap for any history that a window can hold.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Generic, TypeVar
 
@@ -16,10 +15,14 @@ BLOCK = 64
 """Entries of a block. At 10,000 entries the list of blocks has 156 and is copied once in 64."""
 
 
-@dataclass(frozen=True, slots=True)
 class Trail(Generic[T]):
-    blocks: tuple[tuple[T, ...], ...] = ()
-    tail: tuple[T, ...] = ()
+    """Equal to another trail with equal entries."""
+
+    __slots__ = ("blocks", "tail")
+
+    def __init__(self, blocks: tuple[tuple[T, ...], ...] = (), tail: tuple[T, ...] = ()) -> None:
+        self.blocks = blocks
+        self.tail = tail
 
     @classmethod
     def of(cls, entries: Iterable[T]) -> "Trail[T]":
@@ -41,5 +44,19 @@ class Trail(Generic[T]):
         return chain(chain.from_iterable(self.blocks), self.tail)
 
     def __getitem__(self, index: int) -> T:
-        block, place = divmod(index, BLOCK)
+        place = index + len(self) if index < 0 else index
+        if not 0 <= place < len(self):
+            raise IndexError(f"no entry {index} in a trail of {len(self)}")
+        block, place = divmod(place, BLOCK)
         return self.tail[place] if block == len(self.blocks) else self.blocks[block][place]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trail):
+            return NotImplemented
+        return self.blocks == other.blocks and self.tail == other.tail
+
+    def __hash__(self) -> int:
+        return hash((self.blocks, self.tail))
+
+    def __repr__(self) -> str:
+        return f"Trail.of({list(self)!r})"

@@ -9,13 +9,14 @@ words and what is pinned are written into the head as they leave the body.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import assert_never
 
-from holdfast.core.cut import cut, digest_arguments
+from holdfast.core.cut import cut, digest_arguments, middle_cut, shorten_arguments
 from holdfast.core.digest import digest
 from holdfast.core.events import Evicted, Fading
 from holdfast.core.history import Entry, History, Line, Spoken, noted
 from holdfast.core.limits import Budget, Caps
-from holdfast.core.messages import AssistantMessage, ToolMessage, UserMessage
+from holdfast.core.messages import AssistantMessage, Message, Note, ToolMessage, UserMessage
 from holdfast.core.tokens import Gauge, Size, size_of, size_of_system, size_of_tools
 from holdfast.core.tools import Keep, ToolSpec
 from holdfast.core.trail import Trail
@@ -23,7 +24,9 @@ from holdfast.core.trail import Trail
 FIND_TOOLS = "find_tools"
 """The tool that brings shelved tools back. Where it is missing, nothing is shelved."""
 FADED = 48
-"""Characters around the digest in a faded result."""
+FADED_BEGINS = "[earlier result of "
+"""How a result begins of which only the digest is left, and about what stands around that."""
+SMALLEST_ARGUMENTS = 60
 SMALLEST = 240
 """Characters below which a result of the newest round is digested instead of cut again."""
 SMALLEST_TASK = 400
@@ -79,31 +82,49 @@ def squeeze(
 
 
 def lighter(history: History, frame: Frame, caps: Caps, wanted: int, rounds: int) -> Evicted | None:
-    """Digest old results, then drop old rounds, until about `wanted` tokens are free.
-
-    What leaves is counted in characters, at the rate of the whole history: exact enough, since
-    the machine looks again afterwards, and cheap enough for thousands of entries.
-    """
-    tokens = frame.gauge.weigh(history.size)
-    rate = max(tokens, 1) / max(history.size.characters, 1)
-    missing = (wanted - frame.room(history.size)) / rate
+    """Digest old results, then drop old rounds, until about `wanted` tokens are free."""
+    missing = characters_missing(history, frame, wanted)
     recent = newest(history.body, rounds)
     spared = newest_failures(history.body, frame.budget.keep_failures)
+    left = [entry.size.characters for entry in history.body]
     fading: list[Fading] = []
     for position, entry in enumerate(history.body):
         if position >= recent or missing <= 0:
             break
         if position not in spared and can_fade(entry, caps):
             fading.append(Fading(position))
-            missing -= entry.size.characters - caps.line
+            missing -= left[position] - caps.line
+            left[position] = caps.line
     dropped = 0
+    pinned = {each.position for each in history.spoken}
+    more_lines = max(0, caps.digest - sum(len(line.text) for line in history.lines))
     for start, stop in units(history.body, recent):
         if missing <= 0:
             break
         dropped = stop
-        missing -= sum(history.body[place].size.characters for place in range(start, stop))
+        for place in range(start, stop):
+            if place not in pinned:  # words of the user only move into the head
+                line = min(more_lines, caps.line, left[place])
+                more_lines -= line
+                missing -= left[place] - line
     kept = tuple(each for each in fading if each.position >= dropped)
-    return Evicted(kept, dropped) if kept or dropped else None
+    return Evicted(kept, dropped) if kept or dropped > useless(history) else None
+
+
+def characters_missing(history: History, frame: Frame, wanted: int) -> float:
+    """About how many characters must leave until `wanted` tokens are free.
+
+    Characters are counted at the rate of the whole history: exact enough, since the machine looks
+    again afterwards, and cheap enough for thousands of entries.
+    """
+    rate = max(frame.gauge.weigh(history.size), 1) / max(history.size.characters, 1)
+    return (wanted - frame.room(history.size)) / rate
+
+
+def useless(history: History) -> int:
+    """How many leading entries are words of the user that would only move into the head."""
+    pinned = {each.position for each in history.spoken}
+    return next((place for place in range(len(history.body)) if place not in pinned), 0)
 
 
 def can_fade(entry: Entry, caps: Caps) -> bool:
@@ -112,18 +133,23 @@ def can_fade(entry: Entry, caps: Caps) -> bool:
 
 
 def harder(history: History, frame: Frame) -> Evicted | None:
-    """Cut the largest result that is left to a quarter, or digest it when it is small."""
-    results = [
-        (len(entry.message.text), position)
-        for position, entry in enumerate(history.body)
-        if isinstance(entry.message, ToolMessage) and not entry.faded
-    ]
-    if not results:
-        return None
-    length, position = max(results)
-    to = length // 4
-    fading = Fading(position, to if to >= SMALLEST else 0)
-    return Evicted((fading,)) if length > SMALLEST // 2 else None
+    """Cut what is left, the largest first: each to a quarter, and a small one to a digest."""
+    missing = characters_missing(history, frame, frame.budget.min_round)
+    largest = sorted(
+        ((entry.size.characters, position) for position, entry in enumerate(history.body)),
+        reverse=True,
+    )
+    fading: list[Fading] = []
+    for length, position in largest:
+        if missing <= 0 or length <= SMALLEST:
+            break
+        entry = history.body[position]
+        if isinstance(entry.message, UserMessage) or entry.faded:
+            continue
+        to = length // 4
+        fading.append(Fading(position, to if to >= SMALLEST else 0))
+        missing -= length - to
+    return Evicted(tuple(sorted(fading, key=lambda each: each.position))) if fading else None
 
 
 def shelved(tools: tuple[ToolSpec, ...], used: tuple[str, ...]) -> Evicted | None:
@@ -211,24 +237,45 @@ def fade(history: History, fading: tuple[Fading, ...], caps: Caps) -> History:
 
 
 def faded(entry: Entry, caps: Caps) -> Entry | None:
-    """A result of which only the digest is left; one that would not get shorter stays."""
+    """An entry of which only the digest is left; one that would not get shorter stays."""
     message = entry.message
-    if not isinstance(message, ToolMessage) or entry.faded:
+    if entry.faded:
         return None
+    if isinstance(message, AssistantMessage):
+        return replace(recut(entry, SMALLEST), faded=True)
+    if not isinstance(message, ToolMessage):
+        return replace(entry, faded=True)
     line = digest(message.text, caps.line)
-    text = f"[earlier result of {entry.length:,} chars, shortened: {line}]"
+    text = f"{FADED_BEGINS}{entry.length:,} chars, shortened: {line}]"
     if len(text) >= len(message.text):
         return replace(entry, faded=True)
     shorter = replace(message, text=text)
     return replace(entry, message=shorter, size=size_of(shorter), faded=True)
 
 
-def recut(entry: Entry, to: int) -> Entry | None:
+def recut(entry: Entry, to: int) -> Entry:
+    """An entry of about so many characters: a result cut again, or a reply with shorter arguments."""
     message = entry.message
-    if not isinstance(message, ToolMessage):
-        return None
-    ends = cut(message.text, to, Keep.ENDS, f"The whole result had {entry.length:,} chars")
-    shorter = replace(message, text=ends)
+    shorter: Message = message
+    match message:
+        case ToolMessage(text=text):
+            notice = f"The whole result had {entry.length:,} chars"
+            shorter = replace(message, text=cut(text, to, Keep.ENDS, notice))
+        case AssistantMessage(text, calls):
+            share = max(SMALLEST_ARGUMENTS, to // (len(calls) + 1))
+            shorter = AssistantMessage(
+                cut(text, share),
+                tuple(
+                    replace(call, arguments=shorten_arguments(call.arguments, share))
+                    for call in calls
+                ),
+            )
+        case Note(text):
+            shorter = Note(cut(text, to))
+        case UserMessage():
+            pass
+        case _:
+            assert_never(message)
     return replace(entry, message=shorter, size=size_of(shorter))
 
 
@@ -260,16 +307,21 @@ def lines_of(
                 if text and not wanted:
                     yield Line(of, "assistant: " + digest(text, caps.line))
             case ToolMessage() as result:
-                room = caps.line * (3 if result.failed else 1)
+                room = min(caps.line * 3, caps.digest // 2) if result.failed else caps.line
                 status = "failure" if result.failed else "success"
                 op = calls.get(result.call_id, result.tool)
-                yield Line(of, f"op={op}; status={status}; detail={digest(result.text, room)}")
+                detail = result.text if entry.faded else digest(result.text, room)
+                yield Line(
+                    of, f"op={op}; status={status}; detail={middle_cut(detail, room + FADED)}"
+                )
             case _:
                 pass
 
 
 def newest_lines(lines: tuple[Line, ...], cap: int) -> tuple[tuple[Line, ...], int]:
     """As many of the newest lines as the cap of the digest holds, and how many it did not."""
+    if lines and len(lines[-1].text) > cap:
+        return (replace(lines[-1], text=middle_cut(lines[-1].text, cap)),), len(lines) - 1
     room, first = cap, len(lines)
     while first and room >= len(lines[first - 1].text):
         first -= 1
@@ -308,7 +360,7 @@ def reheaded(history: History, head: tuple[Entry, ...]) -> History:
 
 
 def listed(title: str, lines: list[str]) -> str:
-    told = "recorded by the harness; these things are done, do not repeat them"
+    told = "recorded by the harness: what was done and how it ended. Do not repeat what succeeded."
     return "\n".join((f"[{title}, {told}]", *(f"- {line}" for line in lines)))
 
 
@@ -324,6 +376,11 @@ def task_cut(history: History, frame: Frame) -> int | None:
     """To how many characters the longest of the user's pinned messages must shrink; None if it
     is as short as it may be."""
     longest = max(history.spoken, key=lambda each: each.shown, default=None)
+    alone = Size()
+    for each in history.spoken:
+        alone = alone + pinned_entry(each).size
+    if not frame.budget.evicts and frame.room(alone) >= frame.budget.min_round:
+        return None  # it is the rest that is too much, and may not be touched
     missing = frame.budget.min_round - frame.room(history.size)
     if longest is None or missing <= 0 or longest.shown <= SMALLEST_TASK:
         return None
@@ -351,6 +408,11 @@ def too_small(history: History, frame: Frame, system: str, tools: tuple[ToolSpec
     """By how much the window is too small, and what can be removed."""
     weigh = frame.gauge.weigh
     missing = frame.budget.min_round - frame.room(history.size)
+    if missing <= 0:
+        return (
+            f"The server refused requests as too long that should have fitted into {frame.window} "
+            "tokens. It may have been started with a smaller window: check that, and the settings."
+        )
     spoken = sum(weigh(pinned_entry(each).size) for each in history.spoken)
     parts = {
         "the system prompt": weigh(size_of_system(system)),

@@ -126,7 +126,7 @@ class Laws:
                 self.task = self.spoken = "\n\n".join(self.waiting_words)
                 self.begun()
             case Steered():
-                self.spoken = self.waiting_words[-1]
+                self.spoken = "\n\n".join(self.waiting_words)
                 self.waiting_words.clear()
             case ToolFinished(call_id, _, text):
                 self.lengths.setdefault(call_id, len(clean(text)))

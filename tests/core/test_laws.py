@@ -279,7 +279,7 @@ def test_law_10_numbers_either_make_sense_or_are_refused_with_a_sentence(
     makes_sense = (
         min(output, gate) >= 1
         and output + safety + gate < window
-        and to >= below > gate + result_tokens(cap, CLASSES)
+        and to > below > gate + result_tokens(cap, CLASSES)
         and to < window - output - safety
         and cap >= 80
     )

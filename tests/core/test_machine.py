@@ -488,7 +488,9 @@ def test_what_the_user_says_while_tools_run_follows_their_results() -> None:
         [
             "user: go",
             'model: c00000001=read{"path":"a"}',
-            "c00000001: text of a", 'user: Never mind, read b. And c.']
+            "c00000001: text of a",
+            "user: Never mind, read b. And c.",
+        ]
     )
 
 

@@ -57,6 +57,8 @@ from holdfast.core.state import NEW, Run, State, request_size, window_of
 from holdfast.core.tools import SideEffect, not_found
 from holdfast.core.window import Frame
 
+LONGEST_STEP = 1_000
+"""Events that may follow from one: far above what any rule needs, and better than to hang."""
 CANCELLED = "operation cancelled by user"
 TIME_WAS_UP = "Not run: the time of the run was up."
 CRASHED = (
@@ -118,8 +120,10 @@ def replay(events: Iterable[Event], state: State = NEW) -> State:
 
 def settle(state: State) -> tuple[State, tuple[Event, ...]]:
     """Let everything follow that follows by the rules alone."""
-    events = []
+    events: list[Event] = []
     while (event := next_event(state)) is not None:
+        if len(events) == LONGEST_STEP:
+            raise RuntimeError(f"the rules do not come to rest: {event}")
         events.append(event)
         state = evolve(state, event)
     return state, tuple(events)

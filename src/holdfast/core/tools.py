@@ -53,10 +53,9 @@ def resolve(name: str, tools: Iterable[ToolSpec]) -> ToolSpec | None:
     """
     known = tuple(tools)
     bare = name.strip().removeprefix("functions.")  # how some models write every name
-    for same in (lambda tool: tool.name == name, lambda tool: dotted(tool.name) == dotted(bare)):
-        for tool in known:
-            if same(tool):
-                return tool
+    exact = [tool for tool in known if tool.name == name]
+    for tool in (*exact, *(tool for tool in known if dotted(tool.name) == dotted(bare))):
+        return tool
     alike = [tool for tool in known if dotted(tool.name).rsplit(".", 1)[-1] == bare]
     return alike[0] if len(alike) == 1 else None
 

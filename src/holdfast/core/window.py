@@ -225,30 +225,26 @@ def evict(
 
 
 def fade(history: History, fading: tuple[Fading, ...], caps: Caps) -> History:
+    """What shrinks, shrinks; what cannot get any smaller is marked, and not asked to again."""
     changes: dict[int, Entry] = {}
     for each in fading:
         entry = history.body[each.position]
         smaller = recut(entry, each.to) if each.to else faded(entry, caps)
-        if smaller is not None:
-            changes[each.position] = smaller
+        if smaller.size.characters >= entry.size.characters:
+            smaller = replace(entry, faded=True)
+        changes[each.position] = smaller
     gone = {each.position for each in fading}
     history = history.replacing(changes)
     return replace(history, whole=tuple(pair for pair in history.whole if pair[1] not in gone))
 
 
-def faded(entry: Entry, caps: Caps) -> Entry | None:
-    """An entry of which only the digest is left; one that would not get shorter stays."""
+def faded(entry: Entry, caps: Caps) -> Entry:
+    """An entry of which only the digest is left."""
     message = entry.message
-    if entry.faded:
-        return None
-    if isinstance(message, AssistantMessage):
-        return replace(recut(entry, SMALLEST), faded=True)
     if not isinstance(message, ToolMessage):
-        return replace(entry, faded=True)
+        return replace(recut(entry, SMALLEST), faded=True)
     line = digest(message.text, caps.line)
     text = f"{FADED_BEGINS}{entry.length:,} chars, shortened: {line}]"
-    if len(text) >= len(message.text):
-        return replace(entry, faded=True)
     shorter = replace(message, text=text)
     return replace(entry, message=shorter, size=size_of(shorter), faded=True)
 

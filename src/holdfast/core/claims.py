@@ -58,6 +58,8 @@ def names_in(text: str) -> frozenset[str]:
 
 
 def is_name(word: str) -> bool:
+    if not ("." in word or "/" in word or "@" in word):
+        return False
     if len(word) > LONGEST_NAME or NUMBER.fullmatch(word) or word.lower() in ABBREVIATIONS:
         return False
     if "@" in word or word.startswith(("/", "~/", "./", "../")):

@@ -35,7 +35,7 @@ from holdfast.core.tools import Keep
 READ_RESULT = "read_result"
 """The tool that pages through a result; named in every cut where the run has it."""
 
-NAMED = 40_000
+NAMED = 8_000
 """Characters of the arguments in which the ledger looks for the files they name."""
 
 HOW_IT_FAILED = {

@@ -11,6 +11,7 @@ while the built-in `sum` rounds floats differently before and after Python 3.12.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil, fsum, sqrt
 from operator import add, mul, sub
 from typing import Self, TypeAlias, assert_never
@@ -379,6 +380,7 @@ def _rounded(tokens: float) -> int:
     return max(0, ceil(tokens - 1e-6))  # 28.000000000000004 is 28
 
 
+@lru_cache(maxsize=16)  # a gauge is made anew for every run with another model
 def _diagonal(spread: Vector) -> tuple[Vector, ...]:
     size = range(len(spread))
     return tuple(tuple(spread[i] ** 2 if i == j else 0.0 for j in size) for i in size)

@@ -110,8 +110,8 @@ MUTANTS = (
     Mutant(
         "a late reply to an older request is used",
         "rounds.py",
-        "    if run.waiting is None or run.waiting.ask != event.ask:  # given up",
-        "    if run.waiting is None:  # given up",
+        "    if run.waiting is None or run.waiting.ask != event.ask:\n        # The",
+        "    if run.waiting is None:\n        # The",
     ),
     Mutant(
         "the same call may be made for ever",
@@ -140,8 +140,8 @@ MUTANTS = (
     Mutant(
         "a mail is sent by another server's tool",
         "tools.py",
-        '    alike = [tool for tool in known if dotted(tool.name).rsplit(".", 1)[-1] == wanted]',
-        '    alike = [t for t in known if dotted(t.name).split(".")[-1] == wanted.split(".")[-1]]',
+        '    alike = [tool for tool in known if dotted(tool.name).rsplit(".", 1)[-1] == bare]',
+        '    alike = [t for t in known if dotted(t.name).split(".")[-1] == bare.split(".")[-1]]',
     ),
     Mutant(
         "the digest is written anew every round",
@@ -158,8 +158,8 @@ MUTANTS = (
     Mutant(
         "a crash in the middle of a step is not gone on from",
         "machine.py",
-        "    state, followed = settle(state)\n    return Step(state, (*events, *followed), tuple(owed(state)))",
-        "    return Step(state, tuple(events), tuple(owed(state)))",
+        "    state, followed = settle(state)\n    return Step(state, (*events,",
+        "    followed = ()\n    return Step(state, (*events,",
     ),
 )
 
@@ -202,7 +202,8 @@ def reason(output: str) -> str:
 
 
 def main() -> int:
-    asked = [mutant for mutant in MUTANTS if all(word in mutant.name for word in sys.argv[1:])]
+    words = sys.argv[1:]
+    asked = [mutant for mutant in MUTANTS if any(word in mutant.name for word in words or [""])]
     survivors = 0
     for mutant in asked:
         by = noticed(mutant)

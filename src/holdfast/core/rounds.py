@@ -55,9 +55,8 @@ def replied(state: State, event: ModelReplied) -> State:
     if run is None or event.ask <= state.replied or event.ask < run.first_ask:
         return state  # delivered twice, or to a run that is over
     state = replace(state, replied=event.ask)
-    if (
-        run.waiting is None or run.waiting.ask != event.ask
-    ):  # given up; it was paid for all the same
+    if run.waiting is None or run.waiting.ask != event.ask:
+        # The run has given this request up, but it was paid for all the same.
         late = run.spent.adding(event.usage) if event.usage else run.spent
         return replace(state, run=replace(run, spent=late))
     waiting, usage = run.waiting, event.usage or estimated(state.gauge, run.waiting, event.reply)

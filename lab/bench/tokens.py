@@ -315,7 +315,7 @@ class Miss:
 
 def play(tokenizer: str, count: Count, kind: str, seed: int, found: Texts) -> Iterator[Miss]:
     template = TEMPLATES[seed % len(TEMPLATES)]
-    gauge = Gauge.new(CLASSES)
+    gauge = Gauge(CLASSES)
     for number, request in enumerate(session(kind, seed, found)):
         size, true = request.size, request.tokens(count, template)
         expected = gauge.expect(size)

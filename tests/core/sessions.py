@@ -16,6 +16,7 @@ from holdfast.core.events import (
     Event,
     Failure,
     Finish,
+    FromTheWorld,
     ModelFailed,
     ModelReplied,
     Outcome,
@@ -119,7 +120,7 @@ class Trace:
 def sessions(draw: Any, runs: int = 2) -> Trace:
     """One to two runs, to their ends."""
     trace, clock = Trace(), iter(range(1, 100_000))
-    pending: list[Event] = []
+    pending: list[FromTheWorld] = []
 
     def perform(event: Event | None, effects: tuple[Effect, ...]) -> None:
         state, run = trace.state, trace.state.run
@@ -139,7 +140,7 @@ def sessions(draw: Any, runs: int = 2) -> Trace:
             elif isinstance(effect, StopWork) and draw(st.booleans()):
                 pending.clear()
 
-    def answer(effect: CallModel) -> Event:
+    def answer(effect: CallModel) -> FromTheWorld:
         if draw(st.integers(0, 9)) == 0:
             kind = draw(st.sampled_from((Failure.OVERFLOW, Failure.OVERFLOW, Failure.GONE)))
             told = draw(st.none() | st.integers(1_000, 20_000))
@@ -161,7 +162,7 @@ def sessions(draw: Any, runs: int = 2) -> Trace:
         advance(done, trace.state)
         perform(None, done.effects)
 
-    def happens(event: Event) -> None:
+    def happens(event: FromTheWorld) -> None:
         before = trace.state
         done = step(before, event)
         advance(done, before)

@@ -14,6 +14,7 @@ from holdfast.core.events import (
     CancelAsked,
     Event,
     Failure,
+    FromTheWorld,
     ModelReplied,
     Outcome,
     Reply,
@@ -23,8 +24,9 @@ from holdfast.core.events import (
     UserSpoke,
     WantedCall,
 )
+from holdfast.core.instructions import CRASHED
 from holdfast.core.limits import Limits, Settings, StopReason
-from holdfast.core.machine import CRASHED, Step, recover, replay
+from holdfast.core.machine import Step, recover, replay
 from holdfast.core.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from holdfast.core.tools import SideEffect, ToolSpec
 from holdfast.testing.script import Fails, Played, calls, says, several, wants
@@ -152,7 +154,7 @@ def test_a_cancelled_run_says_what_was_done_and_what_was_not() -> None:
 
 
 @pytest.mark.parametrize("interrupted", [CancelAsked(9.0), TimeRanOut(1, 9.0)])
-def test_only_a_call_that_had_begun_may_have_taken_effect(interrupted: Event) -> None:
+def test_only_a_call_that_had_begun_may_have_taken_effect(interrupted: FromTheWorld) -> None:
     """The harness knows which is which, so neither the model nor the user is left to guess."""
     played = at_work(wants("send", to="ana"), wants("send", to="bo"))
     begins(played, 1)

@@ -15,9 +15,9 @@ from inline_snapshot import snapshot
 from holdfast.core.claims import UNVERIFIED
 from holdfast.core.effects import CallModel, RunTools, StopWork
 from holdfast.core.events import (
-    Event,
     Failure,
     Finish,
+    FromTheWorld,
     ModelFailed,
     ModelReplied,
     Nudged,
@@ -31,7 +31,7 @@ from holdfast.core.events import (
     WantedCall,
     Warned,
 )
-from holdfast.core.guards import CONCLUDE
+from holdfast.core.instructions import CONCLUDE
 from holdfast.core.limits import Limits, OnLimit, Patience, Settings, StopReason, Usage
 from holdfast.core.messages import Note, ToolCall
 from holdfast.core.tools import ToolSpec
@@ -193,7 +193,7 @@ def test_the_alarm_while_tools_run_gives_them_up() -> None:
             'model: read({"path": "a"}), write({})',
             "c00000001: text",
             "time ran out",
-            "c00000002: unknown: Given up while this tool was running (time was up). It may or may not have take…",
+            "c00000002: unknown: Given up when the time of the run was up, while this tool was running. It may o…",
             "ending: out of time: The limit of 60 seconds is reached.",
             "asked: conclude",
             "model: I could not finish.",
@@ -342,21 +342,23 @@ def test_calls_in_a_conclusion_are_not_run() -> None:
         pytest.param(TimeRanOut(1, 9.0), id="time ran out"),
     ],
 )
-def test_where_no_conclusion_comes_the_report_gives_the_first_reason(does: Event) -> None:
+def test_where_no_conclusion_comes_the_report_gives_the_first_reason(does: FromTheWorld) -> None:
     played = play("read", first(1, reads()), TOOLS, settings(rounds=1))
 
     assert not any(isinstance(effect, CallModel | RunTools) for effect in played.only(does))
 
     assert played.stopped.reason is StopReason.OUT_OF_ROUNDS
-    assert played.stopped.text.splitlines() == snapshot(
-        [
-            "The run stopped (out of rounds) without an answer from the model. The limit of 1 round is reached.",
-            "What was really done: 1 of 1 tool calls succeeded, 0 failed, 0 were not run.",
-            "Processed:",
-            "- read(path=1.txt)",
-            "Anything that is not listed here was not touched by a tool in this run.",
-        ]
+    first_line, *facts = played.stopped.text.splitlines()
+    assert first_line.startswith(
+        "The run stopped (out of rounds) without an answer from the model. "
+        "The limit of 1 round is reached."
     )
+    assert facts == [
+        "What was really done: 1 of 1 tool calls succeeded, 0 failed, 0 were not run.",
+        "Processed:",
+        "- read(path=1.txt)",
+        "Anything that is not listed here was not touched by a tool in this run.",
+    ]
 
 
 def test_a_conclusion_that_the_output_limit_cut_says_so() -> None:
@@ -383,7 +385,7 @@ def test_a_report_that_lists_only_some_calls_does_not_deny_the_others() -> None:
     [
         (Failure.GONE, "connection reset"),
         (Failure.BUSY, "429 after 5 attempts"),
-        (Failure.REFUSED, "401 invalid key"),
+        (Failure.REJECTED, "401 invalid key"),
         (Failure.GARBLED, ""),
     ],
 )

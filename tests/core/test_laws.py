@@ -10,7 +10,7 @@ from holdfast.core.claims import UNVERIFIED
 from holdfast.core.effects import CallModel, StopWork
 from holdfast.core.events import (
     CancelAsked,
-    Ending,
+    EndDecided,
     Event,
     Evicted,
     Failure,
@@ -26,7 +26,8 @@ from holdfast.core.events import (
     ToolsChanged,
     UserSpoke,
 )
-from holdfast.core.guards import CONCLUDE, not_an_answer
+from holdfast.core.guards import not_an_answer
+from holdfast.core.instructions import CONCLUDE
 from holdfast.core.limits import (
     Budget,
     Caps,
@@ -134,7 +135,7 @@ def test_law_5_every_run_ends_once_within_its_limits_and_with_a_text(trace: Trac
     for asked in trace.asked:
         limits = asked.run.settings.limits
         assert asked.run.spent.rounds <= limits.rounds
-        if any(isinstance(event, Ending) for event in since_the_user_spoke(asked.log)):
+        if any(isinstance(event, EndDecided) for event in since_the_user_spoke(asked.log)):
             assert asked.purpose is Purpose.CONCLUDE
             assert asked.request.tools == ()
             assert list(asked.request.messages)[-1] == Note(CONCLUDE)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdfast.core.claims import UNVERIFIED, checked, left_out
+from holdfast.core.claims import UNVERIFIED, checked, summary_fault
 from holdfast.core.effects import CallModel, Effect
 from holdfast.core.events import (
     About,
@@ -345,7 +345,7 @@ def test_a_summary_keeps_its_five_lines_and_every_file_and_invents_none(
 ) -> None:
     kept = ledger(("read_file", f"path={FOLDER}/coffee.txt", DONE, COFFEE))
 
-    assert left_out(summary, kept, SEEN) == wrong
+    assert summary_fault(summary, kept, SEEN) == wrong
 
 
 READ = ToolSpec(name="read", mutates=False)

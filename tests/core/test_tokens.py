@@ -160,7 +160,7 @@ def test_rates_that_do_not_learn_stay_as_they_are_and_take_no_margin(
 ) -> None:
     gauge = after(Gauge(rates), told)
 
-    assert gauge == Gauge.new(rates)
+    assert gauge == Gauge(rates)
     assert gauge.expect(size).safe == gauge.expect(size).tokens
 
 
@@ -180,14 +180,14 @@ def test_an_expectation_is_never_negative_and_the_safe_one_never_smaller(
 
 @given(sizes, st.integers(1, 5_000))
 def test_the_size_last_reported_is_expected_as_reported(size: Size, reported: int) -> None:
-    gauge = Gauge.new()
+    gauge = Gauge()
     if gauge.believes(size, reported):
         assert gauge.learn(size, reported).expect(size).tokens == reported
 
 
 def test_a_script_never_reported_widens_the_margin() -> None:
     latin = size_of_system("The quick brown fox jumps over the lazy dog. " * 40)
-    gauge = after(Gauge.new(), [(latin, 440), (latin + latin, 850)])
+    gauge = after(Gauge(), [(latin, 440), (latin + latin, 850)])
     chinese = size_of(UserMessage("敏捷的棕色狐狸跳过了懒狗" * 40))
 
     def margin(gauge: Gauge, size: Size) -> float:
@@ -205,7 +205,7 @@ def test_to_leave_messages_out_is_never_expected_to_cost_more(
     told: list[tuple[Size, int]], said: list[Message], data: st.DataObject
 ) -> None:
     size = total(map(size_of, said))
-    gauge = after(Gauge.new(), told)
+    gauge = after(Gauge(), told)
     gauge = gauge.learn(size, data.draw(st.integers(1, 5_000)))
 
     for message in said:
@@ -219,13 +219,13 @@ def test_to_leave_messages_out_is_never_expected_to_cost_more(
 
 @given(reports)
 def test_learning_the_same_gives_the_same_gauge(told: list[tuple[Size, int]]) -> None:
-    assert after(Gauge.new(), told) == after(Gauge.new(), told)
-    assert hash(after(Gauge.new(), told)) == hash(after(Gauge.new(), told))
+    assert after(Gauge(), told) == after(Gauge(), told)
+    assert hash(after(Gauge(), told)) == hash(after(Gauge(), told))
 
 
 @given(reports)
 def test_weights_stay_within_reach_of_the_generic_ones(told: list[tuple[Size, int]]) -> None:
-    learned = after(Gauge.new(), told).weights
+    learned = after(Gauge(), told).weights
 
     for first, weight in zip(CLASSES.weights, learned, strict=True):
         assert first / REACH <= weight <= first * REACH
@@ -234,7 +234,7 @@ def test_weights_stay_within_reach_of_the_generic_ones(told: list[tuple[Size, in
 @pytest.mark.parametrize("reported", [-1, 0, 300, 7_000, 90_000])
 def test_a_report_that_cannot_be_true_is_not_believed_and_changes_nothing(reported: int) -> None:
     text = size_of_system("The quick brown fox jumps over the lazy dog. " * 100)
-    gauge = Gauge.new().learn(text, 1_100)
+    gauge = Gauge().learn(text, 1_100)
 
     assert gauge.believes(text, 1_200)
     assert not gauge.believes(text, reported)
@@ -243,7 +243,7 @@ def test_a_report_that_cannot_be_true_is_not_believed_and_changes_nothing(report
 
 def test_a_server_that_cuts_the_prompt_in_silence_is_not_believed() -> None:
     text = size_of_system("The quick brown fox jumps over the lazy dog. " * 300)
-    gauge = after(Gauge.new(), [(text, 3_100), (text + text, 4_096)])
+    gauge = after(Gauge(), [(text, 3_100), (text + text, 4_096)])
 
     assert gauge.tokens == 4_096  # the first time it might be true
     assert not gauge.believes(text + text + text, 4_096)
@@ -252,7 +252,7 @@ def test_a_server_that_cuts_the_prompt_in_silence_is_not_believed() -> None:
 
 def test_one_odd_report_bends_the_weights_but_does_not_break_them() -> None:
     session = Session(seed=5)
-    gauge = after(Gauge.new(), [session.next() for _ in range(12)])
+    gauge = after(Gauge(), [session.next() for _ in range(12)])
     size, truth = session.next()
     odd = gauge.learn(size, round(truth * 1.3))
     text = size_of(UserMessage("read the Invoice of our neighbour, it is due. " * 20))
@@ -296,7 +296,7 @@ class Session:
 @given(st.integers(0, 10_000))
 def test_an_unknown_tokenizer_is_learned_within_three_percent_in_ten_requests(seed: int) -> None:
     session = Session(seed)
-    gauge = after(Gauge.new(), [session.next() for _ in range(10)])
+    gauge = after(Gauge(), [session.next() for _ in range(10)])
 
     for _ in range(5):
         size, truth = session.next()
@@ -310,7 +310,7 @@ def test_an_unknown_tokenizer_is_learned_within_three_percent_in_ten_requests(se
 def test_what_is_learned_holds_after_an_eviction(seed: int) -> None:
     session = Session(seed)
     told = [session.next() for _ in range(12)]
-    gauge = after(Gauge.new(), told)
+    gauge = after(Gauge(), told)
     (gone, gone_tokens), (size, truth) = told[4], told[-1]
     (first, first_tokens) = told[0]
 
@@ -353,7 +353,7 @@ def test_smaller_requests_shrink_with_a_refused_one(rates: Rates) -> None:
 
 def test_a_report_corrects_what_a_refusal_made_of_smaller_requests() -> None:
     part = size_of_system("The quick brown fox jumps over the lazy dog. " * 100)
-    gauge = Gauge.new().refused(part + part + part, 8_192).learn(part, 1_020)
+    gauge = Gauge().refused(part + part + part, 8_192).learn(part, 1_020)
 
     assert gauge.expect(part).tokens == 1_020
     assert gauge.expect(part + part).tokens == pytest.approx((1_020 + 8_193) / 2, rel=0.02)
@@ -362,7 +362,7 @@ def test_a_report_corrects_what_a_refusal_made_of_smaller_requests() -> None:
 
 def test_a_larger_request_that_was_accepted_takes_the_refusal_back() -> None:
     part = size_of_system("The quick brown fox jumps over the lazy dog. " * 100)
-    refused = Gauge.new().learn(part, 1_020).refused(part + part, 4_096)
+    refused = Gauge().learn(part, 1_020).refused(part + part, 4_096)
 
     accepted = refused.learn(part + part + part, 3_020)
 
@@ -372,7 +372,7 @@ def test_a_larger_request_that_was_accepted_takes_the_refusal_back() -> None:
 
 def test_a_refusal_below_what_was_accepted_before_is_still_heard() -> None:
     part = size_of_system("The quick brown fox jumps over the lazy dog. " * 100)
-    gauge = Gauge.new().learn(part + part, 2_020)
+    gauge = Gauge().learn(part + part, 2_020)
 
     smaller = gauge.refused(part, 2_048)
 

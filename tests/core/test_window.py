@@ -11,13 +11,17 @@ from hypothesis import strategies as st
 from holdfast.core.effects import Request
 from holdfast.core.events import (
     Evicted,
+    Failure,
     ModelAsked,
+    ModelFailed,
     ModelReplied,
+    Pinned,
     Reply,
     TaskCut,
     ToolsChanged,
     UserSpoke,
 )
+from holdfast.core.eviction import evict, headed
 from holdfast.core.history import Entry, History, Line, call_id
 from holdfast.core.limits import Budget, Caps, Settings, StopReason
 from holdfast.core.messages import (
@@ -30,7 +34,7 @@ from holdfast.core.messages import (
 )
 from holdfast.core.tokens import LOCALCOWORK, Gauge, Size, size_of, size_of_system, size_of_tools
 from holdfast.core.tools import ToolSpec
-from holdfast.core.window import Frame, evict, headed, relief, squeeze
+from holdfast.core.window import Frame, relief, squeeze
 from holdfast.testing.script import Played, Says, calls, play, says, several, wants
 
 READ = ToolSpec(name="read", mutates=False)
@@ -91,7 +95,7 @@ def test_room_is_the_window_less_all_that_is_reserved_and_measured() -> None:
     tools = (ToolSpec(name="n" * 80, description="d" * 100, parameters="p" * 100),)
     fixed = size_of_system("s" * 320) + size_of_tools(tools)
     budget = Budget(output=1_000, safety=100)
-    frame = Frame(Gauge.new(LOCALCOWORK), budget, 10_000, fixed)
+    frame = Frame(Gauge(LOCALCOWORK), budget, 10_000, fixed)
 
     history = size_of(UserMessage("u" * 32)) + size_of(ToolMessage("c1", "t", "r" * 28))
 
@@ -109,7 +113,7 @@ def test_what_a_request_is_expected_to_cost_is_measured_from_all_it_holds() -> N
 
     def measured(request: Request) -> int:
         size = size_of_system(request.system) + size_of_tools(request.tools)
-        return Gauge.new(LOCALCOWORK).expect(sum(map(size_of, request.messages), size)).safe
+        return Gauge(LOCALCOWORK).expect(sum(map(size_of, request.messages), size)).safe
 
     assert [measured(request) for request in played.requests] == [
         event.expected for event in asked(played)
@@ -160,7 +164,7 @@ def history_of(rounds: list[Round], task: str = TASK) -> History:
 def framed(window: int) -> Frame:
     budget = Budget(window=window, output=300, safety=50, min_round=400, evict_below=900,
                     evict_to=window // 2)  # fmt: skip
-    return Frame(Gauge.new(LOCALCOWORK), budget, window, size_of_system(SYSTEM))
+    return Frame(Gauge(LOCALCOWORK), budget, window, size_of_system(SYSTEM))
 
 
 WINDOWS = st.integers(2_400, 9_000)
@@ -178,7 +182,7 @@ def test_however_much_leaves_pairs_stay_and_the_users_words_are_there_once(
 ) -> None:
     history, frame = history_of(rounds), framed(window)
     for _ in range(200):
-        plan = relief(history, frame, CAPS) or squeeze(history, frame, CAPS, (), ())
+        plan = relief(history, frame, CAPS) or squeeze(history, frame, CAPS, frame.budget.min_round)
         if plan is None:
             break
         size = frame.expected(history.size)
@@ -411,3 +415,33 @@ def test_a_long_paste_and_a_word_after_it_do_not_end_the_run() -> None:
     played.happens(ModelReplied(1, Reply(calls=(wants("read", path="z"),)), played.tick()))
 
     assert (played.stopped.text, fits(played)) == ("done", True)
+
+
+def test_a_tool_that_keeps_its_newest_three_loses_none_of_two() -> None:
+    cite = ToolSpec(name="cite", mutates=False, keep_last=3)
+    script = [*(calls("cite", n=n) for n in range(5)), says("Done.")]
+
+    played = play(
+        "cite", script, {"cite": lambda call: call.arguments * 400}, Settings(tools=(cite,))
+    )
+
+    for number, request in enumerate(played.requests):
+        results = [m.text for m in request.messages if isinstance(m, ToolMessage)]
+        whole = [not text.startswith("[earlier result") for text in results]
+        assert whole == [False] * max(0, number - 3) + [True] * min(3, number)
+
+
+def test_what_is_pinned_is_never_cut_to_make_room() -> None:
+    tool = ToolSpec(name="read", mutates=False)
+    small = Settings.for_window(4_096, tools=(tool,))
+    played = play("read", [calls("read", n=1)], {"read": "text " * 900}, small)
+    plan = "step " * (small.caps.pin // 5 - 1)
+
+    played.only(Pinned("plan", plan, played.tick()))
+    played.only(ModelFailed(2, Failure.OVERFLOW, "too long", played.tick()))
+
+    assert played.state.run is not None
+    assert any(
+        plan in each.message.text
+        for each in (*played.state.history.head, *played.state.history.body)
+    )

@@ -9,6 +9,7 @@ fail are marked, not removed: they may be right for reasons that nobody can chec
 import re
 from collections.abc import Iterable, Iterator
 
+from holdfast.core.instructions import HEADINGS
 from holdfast.core.ledger import NOT_PROCESSED, PROCESSED, Ledger, Record
 
 UNVERIFIED = " [not verified: no tool result shows this]"
@@ -79,7 +80,7 @@ def plain(number: str) -> str:
     return digits.lstrip("0") or "0"
 
 
-class Evidence:
+class Grounds:
     """Everything a claim can rest on, prepared once for all lines."""
 
     def __init__(self, ledger: Ledger, seen: Iterable[str]) -> None:
@@ -146,8 +147,8 @@ def checked(text: str, ledger: Ledger, seen: Iterable[str]) -> str:
 
     `seen` is what the model was shown by others: its own words are no evidence.
     """
-    evidence = Evidence(ledger, seen)
-    return "\n".join(marked(line) if evidence.doubts(line) else line for line in text.splitlines())
+    grounds = Grounds(ledger, seen)
+    return "\n".join(marked(line) if grounds.doubts(line) else line for line in text.splitlines())
 
 
 def marked(line: str) -> str:
@@ -157,16 +158,12 @@ def marked(line: str) -> str:
     return line + UNVERIFIED
 
 
-KEPT = ("Task:", "Constraints:", "Files:", "Decisions:", "Next:")
-"""The lines of a summary by the model."""
-
-
-def left_out(summary: str, ledger: Ledger, seen: Iterable[str]) -> str:
+def summary_fault(summary: str, ledger: Ledger, seen: Iterable[str]) -> str:
     """What a summary lacks or invents, in words for the person; empty if nothing."""
-    for heading in KEPT:
+    for heading in HEADINGS:
         if heading.lower() not in summary.lower():
             return f"it has no line '{heading}'"
-    shown = Evidence(ledger, seen).names
+    shown = Grounds(ledger, seen).names
     for name in sorted(names_in(summary)):
         if name not in shown and basename(name) not in shown:
             return f"it names {name}, which nothing shows"

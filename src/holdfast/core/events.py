@@ -47,7 +47,8 @@ class Reply:
 class Failure(Enum):
     """How a model can fail after its client has tried again and tried its fallbacks."""
 
-    REFUSED = "refused"
+    REJECTED = "rejected"
+    """The server will not take the request, whatever we do: a wrong key, an unknown model."""
     OVERFLOW = "overflow"
     BUSY = "busy"
     GARBLED = "garbled"
@@ -74,7 +75,7 @@ class Purpose(Enum):
     CONCLUDE = "conclude"
     """The last one of a run that must end: without tools, under the rule against inventing."""
     SUMMARISE = "summarise"
-    """A summary of the rounds that left the window."""
+    """A summary of rounds that are about to leave the window."""
 
 
 # --- from the world -------------------------------------------------------------------------
@@ -161,7 +162,8 @@ class CancelAsked:
 
 @dataclass(frozen=True, slots=True)
 class TimeRanOut:
-    """The driver's alarm for the last second of a run."""
+    """The driver's alarm for the last second of a run. It is set again for the conclusion, which
+    is given up when it rings the second time."""
 
     run: int
     """Its number: an alarm may ring late, when another run has begun."""
@@ -198,7 +200,8 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class TaskCut:
-    """The user's message alone would not fit: the model is shown this many characters."""
+    """The user's longest message does not fit, and nothing else can get smaller: the model is
+    shown this many characters of it."""
 
     to: int
 
@@ -225,7 +228,6 @@ class Why(Enum):
     MALFORMED = "malformed"
     CUT_SHORT = "cut short"
     ALL_FAILED = "all failed"
-    TOOL_LEFT = "tool left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +282,7 @@ class Summarised:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class EndDecided:
     """The run must end; all that is left is to say so honestly."""
 
     reason: StopReason
@@ -318,7 +320,7 @@ ByTheRules: TypeAlias = (
     | FollowedUp
     | Evicted
     | Summarised
-    | Ending
+    | EndDecided
     | RunStopped
 )
 Event: TypeAlias = FromTheWorld | ByTheRules

@@ -1,20 +1,22 @@
 """How a state comes of its events: `evolve`, one case for each kind of event.
 
-This is bookkeeping. It decides nothing, so that an old log keeps its meaning when the rules in
-`machine` change. What an event does not find (a late result, a reply to a request that was given
+This is bookkeeping: which rule speaks when is decided in `machine`, so that an old log keeps its
+course when the rules change. (How a digest or a notice is worded is not in the log, and may read
+differently when it is folded by another version.) What an event does not find (a late result, a reply to a request that was given
 up) changes only what was spent and what the ledger knows.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import assert_never
 
-from holdfast.core import guards, rounds, window
+from holdfast.core import eviction, guards, rounds, window
 from holdfast.core.cut import cut
 from holdfast.core.events import (
     About,
     CallsAdmitted,
     CancelAsked,
-    Ending,
+    EndDecided,
     Event,
     Evicted,
     FollowedUp,
@@ -41,11 +43,15 @@ from holdfast.core.events import (
     Why,
 )
 from holdfast.core.history import Entry, closed, noted
+from holdfast.core.ledger import GIVEN_UP
 from holdfast.core.limits import Caps, Settings, StopReason
 from holdfast.core.messages import Note, clean
 from holdfast.core.state import Run, State, Waiting, request_size
 from holdfast.core.tokens import Gauge, size_of_system, size_of_tools
 from holdfast.core.tools import ToolSpec
+
+ABANDONED = 64
+"""Calls of earlier runs whose late results are still told to the model."""
 
 
 def evolve(state: State, event: Event) -> State:
@@ -64,9 +70,9 @@ def evolve(state: State, event: Event) -> State:
         case Pinned(key, text):
             return pinned(passed(state, event.at), key, text)
         case ToolsChanged(tools):
-            return offered(passed(state, event.at), tools=tools)
+            return with_tools(passed(state, event.at), tools=tools)
         case ToolsFound(names):
-            return offered(passed(state, event.at), found=names)
+            return with_tools(passed(state, event.at), found=names)
         case CancelAsked():
             return working(passed(state, event.at), cancelled=True, waiting=None)
         case TimeRanOut(number):
@@ -94,7 +100,7 @@ def evolve(state: State, event: Event) -> State:
         case Summarised(text):
             history = replace(state.history, summary=text)
             return working(replace(state, history=history), summary=None, summarised=True)
-        case Ending():
+        case EndDecided():
             return working(state, ending=event, reply=None)
         case RunStopped():
             return stopped(state, event)
@@ -131,8 +137,9 @@ def begun(state: State, text: str, settings: Settings, tools: tuple[ToolSpec, ..
     return replace(
         state,
         history=state.history.hearing(text, settings.caps, state.runs + 1, begins_run=True),
-        gauge=state.gauge if same_model and same_rates else Gauge.new(settings.rates),
+        gauge=state.gauge if same_model and same_rates else Gauge(settings.rates),
         window=state.window if same_model else None,
+        abandoned=(*state.abandoned, *given_up_in(last))[-ABANDONED:],
         runs=state.runs + 1,
         run=Run(
             number=state.runs + 1,
@@ -156,10 +163,10 @@ def pinned(state: State, key: str, text: str) -> State:
     return replace(state, pins=tuple(pins.items()))
 
 
-def offered(
+def with_tools(
     state: State, *, tools: tuple[ToolSpec, ...] | None = None, found: tuple[str, ...] = ()
 ) -> State:
-    """Tools came, went or were found; between two runs this is for the next one."""
+    """Tools came, went or were found; after a run this is for a next one without settings."""
     run = state.run
     if run is None:
         return state
@@ -230,7 +237,7 @@ def warned(state: State, about: About) -> State:
         case About.STALE:
             return working(state, evidence=replace(run.evidence, told_stale=True))
         case About.WINDOW:
-            return working(state, warned=True)
+            return working(state, told_full=True)
 
 
 def steered(state: State) -> State:
@@ -244,6 +251,12 @@ def steered(state: State) -> State:
     return replace(state, history=history, run=replace(run, reply=None, queued=(), parts=()))
 
 
+def given_up_in(run: Run | None) -> Iterator[str]:
+    for record in run.ledger.records if run else ():
+        if record.outcome in GIVEN_UP and not record.late:
+            yield record.call_id
+
+
 def followed_up(state: State) -> State:
     run = state.run
     assert run is not None
@@ -253,7 +266,7 @@ def followed_up(state: State) -> State:
 def evicted(state: State, event: Evicted) -> State:
     run = state.run
     assert run is not None
-    history = window.evict(state.history, event, run.settings.caps, dict(state.pins), run.number)
+    history = eviction.evict(state.history, event, run.settings.caps, dict(state.pins), run.number)
     run = replace(run, summarised=False)
     if event.shelved:
         run = run.offering(shelved=(*run.shelved, *event.shelved))
@@ -263,7 +276,7 @@ def evicted(state: State, event: Evicted) -> State:
 def stopped(state: State, event: RunStopped) -> State:
     run = state.run
     assert run is not None
-    said = event.text
+    said = event.text  # also a report by the harness: the next run must know how this one ended
     if event.reason is StopReason.ANSWERED and run.reply is not None:
         said = run.reply.text  # earlier parts of it are in the history already
     reply = Reply(text=said)

@@ -29,7 +29,7 @@ class Seen:
     mutated: bool
     """It succeeded in changing something."""
     id: str = field(default="", compare=False)
-    """The id of the call whose result the model was shown."""
+    """The call, if it was really run: the model was shown its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,12 @@ class Deed:
 def remember(evidence: Evidence, deeds: tuple[Deed, ...]) -> Evidence:
     """The evidence after a round with these calls."""
     recent = evidence.recent + tuple(
-        Seen(deed.call, deed.result, deed.mutates and not deed.failed, deed.id)
+        Seen(
+            deed.call,
+            deed.result,
+            mutated=deed.mutates and not deed.failed,
+            id=deed.id if deed.ran else "",
+        )
         for deed in deeds
         if not deed.polls
     )
@@ -182,7 +187,7 @@ def cycles_before(evidence: Evidence, call: str) -> int:
 
 def shown_in(evidence: Evidence, call: str) -> tuple[str, ...]:
     """The ids under which this call's result was shown."""
-    return tuple(seen.id for seen in evidence.recent if seen.call == call)
+    return tuple(seen.id for seen in evidence.recent if seen.call == call and seen.id)
 
 
 def last_result(evidence: Evidence, call: str) -> str | None:
@@ -197,10 +202,33 @@ def repeats(evidence: Evidence, call: str, tool: ToolSpec | None) -> int:
     return 1 + max(times_before(evidence, call), cycles_before(evidence, call))
 
 
+def must_not_run(evidence: Evidence, patience: Patience, times: int, *, visible: bool) -> bool:
+    """Whether the nth same call is answered without running it: if its result can still be seen,
+    or if the run is about to be stopped for it. Who has lost sight of a result may ask again."""
+    if times >= patience.repeat_stopped and evidence.barren + 1 >= stop_after(patience):
+        return True
+    first = min(patience.repeat_stopped, patience.repeat_blocked or patience.repeat_stopped)
+    return times >= first and visible
+
+
+def stop_after(patience: Patience) -> int:
+    """Calls in a row without anything new that end a run: all but the first of the repeats."""
+    return patience.repeat_stopped - 1
+
+
+def too_many_twins(patience: Patience, times: int, twins: int) -> bool:
+    """Whether a reply asks for the same call so often that it cannot mean it."""
+    first = min(patience.repeat_stopped, patience.repeat_blocked or patience.repeat_stopped)
+    return twins > 0 and times + twins >= first
+
+
 def blocked(tool: str, times: int, *, visible: bool) -> str:
     often = "once" if times == 2 else f"{times - 1} times, and the result was always the same"
     where = "The result is in the conversation above. Use it, or" if visible else "Now"
-    return f"Not run: you already called {tool} with these exact arguments {often}. {where} do something else."
+    return (
+        f"Not run: you already called {tool} with these exact arguments {often}. "
+        f"{where} do something else."
+    )
 
 
 def twins(tool: str, times: int) -> str:
@@ -238,7 +266,7 @@ def going_in_circles(evidence: Evidence, patience: Patience) -> Verdict | None:
     """The same call too often, and nothing else that was new. A model that lists a folder again
     after each file it reads wastes calls, but it gets somewhere: it is only blocked."""
     times = evidence.most_repeated
-    if times < patience.repeat_stopped or evidence.barren < patience.repeat_stopped - 1:
+    if times < patience.repeat_stopped or evidence.barren < stop_after(patience):
         return None
     return Stop(f"The model made the same call {times} times and got the same result.")
 
@@ -329,34 +357,3 @@ def not_an_answer(text: str) -> str:
     if PROVIDER_ERROR.match(text):
         return "Your reply was an error message of the server, which is no answer."
     return ""
-
-
-# --- words ----------------------------------------------------------------------------------
-
-
-def silence(calls: int) -> str:
-    if not calls:
-        return (
-            "You returned an empty response. Please answer the user's question or call the "
-            "appropriate tool now."
-        )
-    return (
-        f"You returned an empty response after processing {calls} tool call(s). If there are more "
-        "files to process, call the next tool now. If the task is complete, provide a final "
-        "summary of what was done."
-    )
-
-
-CUT_SHORT = (
-    "Your reply was cut off at the output limit. Continue exactly where it stopped, without "
-    "repeating anything."
-)
-
-CONCLUDE = (
-    "Based on the tool results above, provide a concise summary.\n"
-    "CRITICAL RULES:\n"
-    "- ONLY report results you actually received from tool calls above.\n"
-    "- If a file was not processed, say 'not processed' — do NOT guess or invent results.\n"
-    "- If no tool results are visible, say 'I was unable to complete the task.'\n"
-    "Do NOT call any more tools."
-)

@@ -42,7 +42,7 @@ class Entry:
     length: int = 0
     """Characters of the whole result, where the message is a cut or a digest of it."""
     faded: bool = False
-    """Only a digest is left of it."""
+    """It cannot get any smaller: only a digest is left of it, or there is nothing to take away."""
 
 
 @dataclass(frozen=True, slots=True)

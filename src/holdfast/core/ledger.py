@@ -99,7 +99,8 @@ def report(reason: StopReason, detail: str, ledger: Ledger) -> str:
         *listed("Outcome unknown, check before you repeat it", ledger, UNKNOWN),
         *listed("Not processed", ledger, NOT_PROCESSED),
     ]
-    earlier = any("earlier calls)" in line for line in lines)
+    groups = (ledger.done, ledger.failed, ledger.unknown, ledger.not_run)
+    earlier = any(count > SHOWN for count in groups)
     last = "was not touched by a tool in this run."
     return "\n".join(
         (

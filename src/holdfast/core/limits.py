@@ -17,6 +17,7 @@ class Contradiction(ValueError):
     """Two numbers of the settings cannot both be meant."""
 
 
+MOST_CALLS = 500
 SMALLEST_CAP = 80
 TOO_SMALL = "not even the notice that something was cut would fit"
 
@@ -48,6 +49,8 @@ class StopReason(Enum):
 
 
 class OnLimit(Enum):
+    """What happens when a limit is crossed or a guard stops the run."""
+
     CONCLUDE = "conclude"
     """Ask once more, without tools, for an honest summary."""
     ERROR = "error"
@@ -76,6 +79,11 @@ class Limits:
             at_least(self, "limits", name, 1e-9, "no run could begin")
         for name in ("reasks", "overflows"):
             at_least(self, "limits", name, 0, "nothing can be allowed less often than never")
+        if self.calls_per_reply > MOST_CALLS:
+            raise Contradiction(
+                f"limits.calls_per_reply is {self.calls_per_reply}; more than {MOST_CALLS} calls "
+                "cannot be answered in one step."
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +93,8 @@ class Patience:
     repeat_told: int = 3
     """The same call with the same result for the nth time: the model is told."""
     repeat_blocked: int | None = None
-    """From the nth time on the call is answered without running it; None never blocks."""
+    """From the nth time on the call is answered without running it, as long as its result can be
+    seen. None: only from `repeat_stopped` on."""
     repeat_stopped: int = 5
     """The nth same call is not run, and the run ends unless other calls brought something new.
     The same cycle of calls counts too."""
@@ -121,7 +130,7 @@ class Caps:
     arguments: int = 12_000
     """The arguments of one call as they stay in the history; the tool gets all of them."""
     text: int = 24_000
-    """A reply of the model, and one message of a user who steers a run."""
+    """The text of one reply of the model. Words of the user are cut only if they do not fit."""
     pin: int = 2_000
     """One pinned fact: a plan, a working folder."""
     line: int = 320
@@ -190,7 +199,7 @@ TYPICAL_SIZE = size_of(ToolMessage("", "", TYPICAL))
 
 def result_tokens(characters: int, rates: Rates) -> int:
     """About how many tokens a result of so many characters has."""
-    return ceil(characters * Gauge.new(rates).expect(TYPICAL_SIZE).tokens / len(TYPICAL))
+    return ceil(characters * Gauge(rates).expect(TYPICAL_SIZE).tokens / len(TYPICAL))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +217,7 @@ class Settings:
     rates: Rates = CLASSES
     on_limit: OnLimit = OnLimit.CONCLUDE
     summaries: bool = False
-    """After an eviction, ask the model for a summary of what left the window."""
+    """Before rounds leave the window, ask the model what must not be forgotten."""
 
     def __post_init__(self) -> None:
         names = [tool.name for tool in self.tools]
@@ -282,6 +291,7 @@ class Spent:
     """What a run has used up so far."""
 
     rounds: int = 0
+    """Requests that were made, also those that failed; the conclusion is not one."""
     calls: int = 0
     prompt: int = 0
     completion: int = 0
@@ -310,3 +320,24 @@ class Spent:
         if self.rounds >= limits.rounds:
             return StopReason.OUT_OF_ROUNDS
         return None
+
+
+def limit_sentence(reason: StopReason, limits: Limits) -> str:
+    limit = {
+        StopReason.OUT_OF_ROUNDS: several(limits.rounds, "round"),
+        StopReason.OUT_OF_CALLS: several(limits.calls, "tool call"),
+        StopReason.OUT_OF_TOKENS: several(limits.tokens, "token"),
+        StopReason.OUT_OF_MONEY: dollars(limits.cost),
+        StopReason.OUT_OF_TIME: several(limits.seconds, "second"),
+    }[reason]
+    return f"The limit of {limit} is reached."
+
+
+def several(number: float, what: str) -> str:
+    figure = f"{number:g}" if number < 1e5 else f"{number:.0f}"
+    return f"{figure} {what}" if number == 1 else f"{figure} {what}s"
+
+
+def dollars(millionths: int) -> str:
+    less_than_a_cent = millionths < 10_000
+    return f"${millionths / 1e6:f}".rstrip("0") if less_than_a_cent else f"${millionths / 1e6:.2f}"

@@ -39,7 +39,7 @@ NAMED = 8_000
 """Characters of the arguments in which the ledger looks for the files they name."""
 
 HOW_IT_FAILED = {
-    Failure.REFUSED: "The server refused the request",
+    Failure.REJECTED: "The server refused the request",
     Failure.OVERFLOW: "The server refused the request as too long",
     Failure.BUSY: "The server was too busy to answer",
     Failure.GARBLED: "The server sent what cannot be used",
@@ -90,20 +90,28 @@ def failed(state: State, event: ModelFailed) -> State:
     if run is None or run.waiting is None or run.waiting.ask != event.ask:
         return state
     waiting, run = run.waiting, replace(run, waiting=None)
-    if event.failure is not Failure.OVERFLOW or waiting.purpose is Purpose.CONCLUDE:
-        detail = digest(event.detail, 400)
-        how = HOW_IT_FAILED[event.failure] + (f": {detail}" if detail else ".")
-        return replace(state, run=replace(run, failed=how))
-    evidence = replace(run.evidence, overflows=run.evidence.overflows + 1)
-    told = event.window if event.window and event.window > 0 else None
-    smaller = min(told or window_of(state, run), window_of(state, run))
+    if event.failure is Failure.OVERFLOW:
+        state = overflowed(state, run, waiting, event)
+        evidence = replace(run.evidence, overflows=run.evidence.overflows + 1)
+        run = replace(run, evidence=evidence)
+    if waiting.purpose is Purpose.SUMMARISE:  # the digest will do
+        return replace(state, run=replace(run, summarised=True))
+    if waiting.purpose is Purpose.WORK and event.failure is Failure.OVERFLOW:
+        return replace(state, run=replace(run, summarised=True))
+    detail = digest(event.detail, 400)
+    how = HOW_IT_FAILED[event.failure] + (f": {detail}" if detail else ".")
+    return replace(state, run=replace(run, failed=how))
+
+
+def overflowed(state: State, run: Run, waiting: Waiting, event: ModelFailed) -> State:
+    """What a refusal teaches: the window, the size of the request, or at least its lower bound."""
+    if event.window and event.window > 0:
+        state = replace(state, window=min(event.window, state.window or event.window))
     gauge = state.gauge.learn(waiting.size, event.tokens) if event.tokens else state.gauge
-    most = smaller - run.settings.budget.output
+    most = window_of(state, run) - run.settings.budget.output
     if gauge.expect(waiting.size).safe <= most:
         gauge = gauge.refused(waiting.size, most)
-    return replace(
-        state, gauge=gauge, window=smaller, run=replace(run, evidence=evidence, summarised=True)
-    )
+    return replace(state, gauge=gauge)
 
 
 # --- the tools ------------------------------------------------------------------------------
@@ -154,16 +162,21 @@ def finished(state: State, event: ToolFinished) -> State:
 
 
 def finished_late(state: State, run: Run, event: ToolFinished) -> State:
-    """A call the run had given up on came back after all: the ledger is put right, and the model
-    will be told, since it was told otherwise."""
+    """A call that was given up came back after all: the ledger is put right, and the model will
+    be told, since it was told otherwise."""
     ledger = run.ledger.finished_late(event.call_id, event.outcome, event.text)
-    if ledger is run.ledger:
+    if ledger is run.ledger and event.call_id not in state.abandoned:
         return state
     note = Note(
         f"[The call {event.call_id} has finished after all ({event.outcome.value}): "
         f"{first_words(clean(event.text))}]"
     )
-    return replace(state, history=state.history.saying(note), run=replace(run, ledger=ledger))
+    return replace(
+        state,
+        history=state.history.saying(note),
+        abandoned=tuple(call for call in state.abandoned if call != event.call_id),
+        run=replace(run, ledger=ledger),
+    )
 
 
 def answered(each: OpenCall, event: ToolFinished, run: Run) -> OpenCall:

@@ -6,18 +6,14 @@ that a state costs no more after ten thousand rounds than after ten.
 
 from dataclasses import dataclass, field, replace
 
-from holdfast.core import guards
-from holdfast.core.events import Ending, Purpose, Reply, RunStopped
+from holdfast.core.events import EndDecided, Purpose, Reply, RunStopped
 from holdfast.core.guards import Evidence
 from holdfast.core.history import History, OpenCall
+from holdfast.core.instructions import instruction
 from holdfast.core.ledger import Ledger
 from holdfast.core.limits import Settings, Spent
-from holdfast.core.messages import Note
 from holdfast.core.tokens import Gauge, Size, size_of, size_of_tools
 from holdfast.core.tools import ToolSpec
-
-INSTRUCTION = size_of(Note(guards.CONCLUDE))
-"""What a request without tools holds beside the history: the longest of its instructions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,7 @@ class Run:
     """What the user said meanwhile; it takes its place when the round is over."""
     miscounted: tuple[int, int] | None = None
     """Tokens the server counted and tokens expected, where the two cannot both be right."""
-    warned: bool = False
+    told_full: bool = False
     """The person knows that the window is filling up."""
     summary: Reply | None = None
     summarised: bool = False
@@ -70,12 +66,17 @@ class Run:
     """How the model failed for good."""
     cancelled: bool = False
     overtime: bool = False
-    ending: Ending | None = None
+    ending: EndDecided | None = None
     stopped: RunStopped | None = None
 
     @property
     def unanswered(self) -> tuple[OpenCall, ...]:
         return tuple(each for each in self.open if each.result is None)
+
+    @property
+    def tools_at_work(self) -> bool:
+        """Calls were handed out, and not all have come back."""
+        return any(each.admitted and each.result is None for each in self.open)
 
     @property
     def usable(self) -> tuple[ToolSpec, ...]:
@@ -122,6 +123,8 @@ class State:
     replied: int = 0
     """The newest request that was answered."""
     calls: int = 0
+    abandoned: tuple[str, ...] = ()
+    """Calls that earlier runs gave up on: they may still come back."""
     run: Run | None = None
     """The current run, or the last one when it has stopped."""
 
@@ -139,4 +142,7 @@ def request_size(state: State, run: Run, purpose: Purpose) -> Size:
     """The size of everything that a request for this purpose holds."""
     if purpose is Purpose.WORK:
         return run.fixed + state.history.size
-    return run.system + state.history.size + INSTRUCTION
+    size = run.system + state.history.size
+    for note in instruction(purpose):
+        size = size + size_of(note)
+    return size

@@ -235,10 +235,6 @@ class Gauge:
             object.__setattr__(self, "weights", self.rates.weights)
             object.__setattr__(self, "doubt", _diagonal(self.rates.spread))
 
-    @classmethod
-    def new(cls, rates: Rates = CLASSES) -> Self:
-        return cls(rates)
-
     def expect(self, size: Size) -> Expected:
         """What a request of this size will cost. To send less is never expected to cost more."""
         safe, tokens = self._guess(size)

@@ -11,7 +11,7 @@ from holdfast.core.claims import UNVERIFIED
 from holdfast.core.effects import CallModel, Request, RunTools, StopWork
 from holdfast.core.events import (
     CancelAsked,
-    Ending,
+    EndDecided,
     Event,
     Evicted,
     Failure,
@@ -38,8 +38,6 @@ INVENTED = "invented_"
 """Whatever begins like this was made up by a lying model; no tool ever returns it."""
 NOTICE = 640
 """Characters that the notices on a cut or repeated result may take beside its cap."""
-LONGEST_STEP = 400
-"""Events that may follow from one event by the rules alone."""
 
 
 class Broken(AssertionError):
@@ -84,7 +82,6 @@ class Laws:
     def saw(self, before: State, step: Step, *, recovered: bool = False) -> None:
         """Check everything that can be checked after one step."""
         run = step.state.run
-        holds(len(step.events) < LONGEST_STEP, 5, "a step does not come to rest")
         for event in step.events:
             self.happened(before, event, step.state)
         for effect in step.effects:
@@ -134,7 +131,7 @@ class Laws:
                     self.caps.setdefault(call_id, largest_cap(run))
             case Evicted() | TaskCut() | ToolDropped() | ToolsChanged() | ToolsFound():
                 self.broke_prefix = True
-            case Ending():
+            case EndDecided():
                 holds(not self.forced, 5, "a run begins to end twice")
                 self.forced = True
             case ModelFailed(ask, Failure.OVERFLOW) if self.last and before.asks == ask:

@@ -16,6 +16,7 @@ from holdfast.core.events import (
     Event,
     Failure,
     Finish,
+    FromTheWorld,
     ModelFailed,
     ModelReplied,
     Outcome,
@@ -94,14 +95,14 @@ class Played:
         assert stop is not None, "the run has not stopped"
         return stop
 
-    def happens(self, event: Event) -> "Played":
+    def happens(self, event: FromTheWorld) -> "Played":
         """One event from the world, and all the work that comes of it."""
         waiting = self.advance(step(self.state, event))
         while waiting:
             waiting = [*waiting[1:], *self.perform(waiting[0])]
         return self
 
-    def only(self, event: Event) -> tuple[Effect, ...]:
+    def only(self, event: FromTheWorld) -> tuple[Effect, ...]:
         """One event from the world, and none of the work that comes of it."""
         return tuple(self.advance(step(self.state, event)))
 
@@ -134,7 +135,7 @@ class Played:
                 pass
         return more
 
-    def model(self, ask: int, does: Says | Fails) -> Event:
+    def model(self, ask: int, does: Says | Fails) -> FromTheWorld:
         if isinstance(does, Says):
             return ModelReplied(ask, does.reply, self.tick(), does.usage)
         return ModelFailed(ask, does.failure, does.detail, self.tick(), does.window, does.tokens)

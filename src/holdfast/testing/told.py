@@ -6,7 +6,7 @@ from typing import assert_never
 from holdfast.core.events import (
     CallsAdmitted,
     CancelAsked,
-    Ending,
+    EndDecided,
     Event,
     Evicted,
     FollowedUp,
@@ -77,7 +77,7 @@ def line_of(event: Event) -> str:
             return f"tools: {', '.join(tool.name for tool in tools)}"
         case ToolsFound(names):
             return f"found: {', '.join(names)}"
-        case Ending(reason, detail):
+        case EndDecided(reason, detail):
             return f"ending: {reason.value}: {detail}"
         case RunStopped(reason, text):
             return f"stopped, {reason.value}: {text}"

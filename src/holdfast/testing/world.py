@@ -17,6 +17,7 @@ from holdfast.core.events import (
     Event,
     Failure,
     Finish,
+    FromTheWorld,
     ModelFailed,
     ModelReplied,
     Outcome,
@@ -86,7 +87,7 @@ class World:
     stops: Counter[str] = field(default_factory=Counter)
     log: list[Event] = field(default_factory=list)
     now: float = 1_000.0
-    pending: list[Event] = field(default_factory=list)
+    pending: list[FromTheWorld] = field(default_factory=list)
     server: "Server" = field(init=False)
     habit: str = "mixed"
 
@@ -164,7 +165,7 @@ class World:
             if isinstance(event, RunStopped):
                 self.stops[event.reason.value] += 1
 
-    def next_event(self, state: State) -> Event:
+    def next_event(self, state: State) -> FromTheWorld:
         """Something that is on its way arrives, or the user or the clock does something."""
         running = state.run is not None and not state.run.stopped
         if self.happens(0.015, "cancel"):
@@ -226,7 +227,7 @@ class World:
             text = f"{call.arguments}: {self.text(self.random.choice((20, 300, 2_000, 9_000)))}"
         return ToolFinished(call.id, outcome, text, self.tick())
 
-    def answers(self, effect: CallModel, state: State) -> Iterator[Event]:
+    def answers(self, effect: CallModel, state: State) -> Iterator[FromTheWorld]:
         """What the server makes of a request: a refusal, a failure, or a reply of the model."""
         refusal = self.server.refuses(effect, state, self.tick())
         if refusal is not None:
@@ -234,7 +235,7 @@ class World:
             return
         if self.happens(0.01, "model fails for good"):
             kind = self.random.choice(
-                (Failure.GONE, Failure.GARBLED, Failure.BUSY, Failure.REFUSED)
+                (Failure.GONE, Failure.GARBLED, Failure.BUSY, Failure.REJECTED)
             )
             yield ModelFailed(effect.ask, kind, self.text(60), self.tick())
             return
@@ -418,7 +419,7 @@ class Server:
         weights = tuple(
             weight * self.random.uniform(1 - spread, 1 + 2 * spread) for weight in CLASSES.weights
         )
-        self.counts = Gauge.new(replace(CLASSES, weights=weights, learns=False))
+        self.counts = Gauge(replace(CLASSES, weights=weights, learns=False))
         self.reports = self.random.choice(("honest", "honest", "nothing", "nonsense"))
         self.tells = self.random.choice(("all", "window", "nothing"))
 

@@ -4,12 +4,13 @@
 PYTHON ?= python3
 RUNS ?= 1000
 SEED ?= 1
+JOBS ?= 2
 DATA ?=
 ARGS ?=
 
 BENCHES := lab/bench/step_cost.py
 # Those that read a folder of data, given as DATA=dir; left out without one.
-BENCHES_WITH_DATA := lab/bench/digests.py
+BENCHES_WITH_DATA := lab/bench/digests.py lab/bench/tokens.py
 
 BIN := .venv/bin
 # Through the environment, so that the build backend is pinned as well.
@@ -19,7 +20,7 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help try test check simulate bench docs clean
+.PHONY: help try test check simulate mutants bench docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -41,7 +42,10 @@ check: .venv/.dev ## look for mistakes: format, lint, imports, types (twice)
 	@echo "No mistakes found."
 
 simulate: .venv/.base ## run the loop against a misbehaving world; RUNS=1000 SEED=1
-	@$(BIN)/python -m holdfast.testing.simulate --runs $(RUNS) --seed $(SEED)
+	@$(BIN)/python -m holdfast.testing.simulate --runs $(RUNS) --seed $(SEED) --jobs $(JOBS)
+
+mutants: .venv/.dev ## break the heart on purpose and see whether the proof notices
+	@$(BIN)/python lab/mutants.py $(ARGS)
 
 bench: .venv/.base ## measure; DATA=dir for the benches that read a folder
 	@set -e; for bench in $(BENCHES); do echo "$$bench"; $(BIN)/python $$bench; done

@@ -32,12 +32,12 @@ MUTANTS = (
     Mutant(
         "cancel leaves open calls without a result",
         "machine.py",
-        "        return given_up(state, run, Outcome.CANCELLED, CANCELLED) or RunStopped(",
-        "        return RunStopped(",
+        "        return given_up(state, run) if run.unanswered else cancelled(run)",
+        "        return cancelled(run)",
     ),
     Mutant(
         "evicting the user's task does not pin it",
-        "window.py",
+        "eviction.py",
         "    head += pinned[:1]",
         "    head += []",
     ),
@@ -74,8 +74,8 @@ MUTANTS = (
     Mutant(
         "an unsafe tool runs again after a crash",
         "machine.py",
-        "        if each.started and not repeatable(each):\n            events",
-        "        if False:\n            events",
+        "        if each.started and not may_run_again(each):",
+        "        if False:",
     ),
     Mutant(
         "a late result is taken for the current one",
@@ -98,8 +98,8 @@ MUTANTS = (
     Mutant(
         "a forced answer is not checked",
         "machine.py",
-        "        text = checked(reply.text, run.ledger, shown(state)) + cut_off",
-        "        text = reply.text",
+        "    text = checked(reply.text, run.ledger, shown(state))",
+        "    text = reply.text",
     ),
     Mutant(
         "a call cut by the output limit is run",
@@ -116,7 +116,7 @@ MUTANTS = (
     Mutant(
         "the same call may be made for ever",
         "guards.py",
-        "    if times < patience.repeat_stopped or evidence.barren < patience.repeat_stopped - 1:",
+        "    if times < patience.repeat_stopped or evidence.barren < stop_after(patience):",
         "    if True:",
     ),
     Mutant(
@@ -133,9 +133,9 @@ MUTANTS = (
     ),
     Mutant(
         "what was under way at a cancel is called not run",
-        "machine.py",
-        "            return ToolFinished(each.call.id, Outcome.UNKNOWN, why, now(state))",
-        "            pass",
+        "calls.py",
+        "    if each.started and not only_reads(each):",
+        "    if False:",
     ),
     Mutant(
         "a mail is sent by another server's tool",
@@ -145,21 +145,21 @@ MUTANTS = (
     ),
     Mutant(
         "the digest is written anew every round",
-        "machine.py",
+        "room.py",
         "    if budget.evicts and room < budget.evict_below:",
         "    if budget.evicts:",
     ),
     Mutant(
         "the gate is open",
-        "machine.py",
-        "    if room < budget.min_round or run.evidence.overflows > run.settings.limits.overflows:",
-        "    if run.evidence.overflows > run.settings.limits.overflows:",
+        "room.py",
+        "    if room < budget.min_round or run.evidence.overflows > settings.limits.overflows:",
+        "    if run.evidence.overflows > settings.limits.overflows:",
     ),
     Mutant(
         "a crash in the middle of a step is not gone on from",
         "machine.py",
-        "    state, followed = settle(state)\n    return Step(state, (*events,",
-        "    followed = ()\n    return Step(state, (*events,",
+        "    state, followed = settle(replay(events, state))\n    return Step(state, (*events",
+        "    state, followed = replay(events, state), ()\n    return Step(state, (*events",
     ),
 )
 

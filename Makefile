@@ -38,11 +38,13 @@ check: .venv/.dev ## look for mistakes: format, lint, imports, types (twice)
 	@echo "imports" && $(BIN)/lint-imports --no-cache > .venv/imports.txt || \
 		{ cat .venv/imports.txt; exit 1; }
 	@echo "types"   && $(BIN)/mypy --no-error-summary
-	@echo "types, second reader" && $(BIN)/pyrefly check --summary=none
+	@echo "types, second reader" && $(BIN)/pyrefly check --summary=none > .venv/types.txt 2>&1 || \
+		{ cat .venv/types.txt; exit 1; }
 	@echo "No mistakes found."
 
 simulate: .venv/.base ## run the loop against a misbehaving world; RUNS=1000 SEED=1
-	@$(BIN)/python -m holdfast.testing.simulate --runs $(RUNS) --seed $(SEED) --jobs $(JOBS)
+	@$(BIN)/python -m holdfast.testing.simulate --runs $(RUNS) --seed $(SEED) --jobs $(JOBS) \
+		$(if $(ONLY),--only '$(ONLY)')
 
 mutants: .venv/.dev ## break the heart on purpose and see whether the proof notices
 	@$(BIN)/python lab/mutants.py $(ARGS)

@@ -204,6 +204,9 @@ def reason(output: str) -> str:
 def main() -> int:
     words = sys.argv[1:]
     asked = [mutant for mutant in MUTANTS if any(word in mutant.name for word in words or [""])]
+    if not asked:
+        print(f"No mutant's name contains {' or '.join(map(repr, words))}.")
+        return 2
     survivors = 0
     for mutant in asked:
         by = noticed(mutant)

@@ -1,19 +1,28 @@
 """What README and docs say is what the program does."""
 
+import os
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import holdfast
+from holdfast.testing import simulate
 
 ROOT = Path(__file__).parent.parent
 
 
 def output_of(*command: str) -> str:
     done = subprocess.run(
-        (sys.executable, "-m", *command), capture_output=True, text=True, check=True, timeout=60
+        (sys.executable, "-m", *command),
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        check=True,
+        timeout=60,
     )
     return done.stdout
 
@@ -50,10 +59,45 @@ def test_every_law_in_the_docs_names_a_test_that_exists() -> None:
 
 
 def test_every_page_of_the_docs_is_in_the_table_of_contents() -> None:
-    contents = (ROOT / "mkdocs.yml").read_text()
     pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
 
-    assert {page for page in pages if page not in contents} == set()
+    for contents in ("mkdocs.yml", "docs/index.md"):
+        text = (ROOT / contents).read_text()
+        assert {page for page in pages - {"index.md"} if page not in text} == set()
+
+
+def test_the_examples_in_the_docs_run(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs/explain/try-the-loop.md").read_text()
+    examples = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+
+    for example in examples:
+        exec(compile(example, "try-the-loop.md", "exec"), {})
+
+    assert len(examples) == 2
+    assert capsys.readouterr().out.splitlines()[-3:] == ["answered", "['Hello?']", "Hello."]
+
+
+@pytest.mark.parametrize("arguments", ["--runs 0", "--runs -5", "--jobs 0", "--runs many"])
+def test_a_wrong_number_for_the_simulation_gets_a_sentence(
+    arguments: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        simulate.main(arguments.split())
+
+    assert left.value.code == 2
+    assert "must be a whole number of at least 1" in capsys.readouterr().err
+
+
+def test_a_pipe_that_closes_ends_the_demo_without_a_traceback() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+
+    done = subprocess.run(
+        (sys.executable, "-m", "holdfast", "demo"), stdout=writing, stderr=subprocess.PIPE
+    )
+
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_every_version_is_pinned() -> None:

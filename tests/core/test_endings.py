@@ -56,7 +56,8 @@ def settings(**limits: int) -> Settings:
 
 def reads(start: int = 1) -> Iterator[Says]:
     """A model that reads one file after another and never comes to an end."""
-    return (calls("read", path=f"{number}.txt", usage=USAGE) for number in count(start))
+    replies = (calls("read", path=f"{number}.txt") for number in count(start))
+    return (replace(reply, usage=USAGE) for reply in replies)
 
 
 def first(many: int, script: Iterator[Says]) -> list[Says]:

@@ -1,7 +1,8 @@
 """What the harness says to a model, word for word, where it is not part of a rule.
 
-The words against inventing, the nudge for silence and the result of a cancelled call are those of
-LocalCowork and buddy: they were found by watching small models.
+The words against inventing and the nudge for silence are those of LocalCowork, the result of a
+cancelled call is buddy's: two of the systems that Holdfast unites, where they were found by
+watching small models.
 """
 
 from holdfast.core.events import Purpose

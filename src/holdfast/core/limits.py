@@ -147,7 +147,8 @@ class Caps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The tokens of a window, and how they are shared out. Defaults are LocalCowork's."""
+    """The tokens of a window, and how they are shared out. The defaults come from LocalCowork, a
+    desktop agent for local models whose lessons Holdfast keeps."""
 
     window: int = 32_768
     output: int = 2_000
@@ -166,7 +167,7 @@ class Budget:
     keep_failures: int = 3
     """The newest failed results, which stay whole while results of older rounds are digested."""
     evicts: bool = True
-    """False: nothing leaves the window, and a run ends when it is full (buddy's way)."""
+    """False: nothing leaves the window, and a run ends when it is full."""
     warn_at: float = 0.8
     """The share of the window from which on the user is warned, once a run."""
 

@@ -76,7 +76,11 @@ def read_file(call: ToolCall) -> str:
     return "2026-03-10 09:12:44 to=ana@example.org subject=Receipts status=sent"
 
 
-def main() -> None:
+def last_request(played: Played) -> str:
+    return "\n".join(message.text for message in played.requests[-1].messages)
+
+
+def main() -> int:
     settings = Settings.for_window(WINDOW, system="You put receipts into tables.", tools=TOOLS)
     tools: dict[str, Answer] = {"list_dir": "\n".join(RECEIPTS), "read_file": read_file}
     played = Demo([reply for _, reply in SCRIPT], tools)
@@ -91,4 +95,8 @@ def main() -> None:
             print(f"\n  {comment}")
         for line in told([event], width=92):
             print("    " + line)
+    cuts = [line for line in last_request(played).splitlines() if "truncated: showing" in line]
+    print("\n  What the model saw at the end of the first of the long results:")
+    print("    " + cuts[0])
     print(f"\n{played.stopped.text}\n\nMails sent: {played.mails}.")
+    return 0

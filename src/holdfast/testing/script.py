@@ -35,7 +35,12 @@ from holdfast.core.tools import SideEffect, ToolSpec
 from holdfast.testing.told import told
 
 Answer = str | Exception | Callable[[ToolCall], str]
-"""What a tool returns; an exception makes the call fail with its words."""
+"""What a tool returns. An exception makes the call fail with its words; so does a function that
+raises `ToolFails`, while any other exception in a function is a mistake in the test."""
+
+
+class ToolFails(Exception):
+    """The tool of a script failed, and the model is told so."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +63,12 @@ def says(text: str, finish: Finish = Finish.STOP, usage: Usage | None = None) ->
     return Says(Reply(text=text, finish=finish), usage)
 
 
-def calls(name: str, usage: Usage | None = None, **arguments: object) -> Says:
+def calls(name: str, /, **arguments: object) -> Says:
     """One call with these arguments."""
-    return Says(Reply(calls=(wants(name, **arguments),)), usage)
+    return Says(Reply(calls=(wants(name, **arguments),)))
 
 
-def wants(name: str, **arguments: object) -> WantedCall:
+def wants(name: str, /, **arguments: object) -> WantedCall:
     return WantedCall(name, json.dumps(arguments), id="call_0")
 
 
@@ -144,7 +149,10 @@ class Played:
         answer = self.tools.get(call.name, f"{call.name} returned nothing")
         if isinstance(answer, Exception):
             return ToolFinished(call.id, Outcome.FAILED, str(answer), self.tick())
-        text = answer if isinstance(answer, str) else answer(call)
+        try:
+            text = answer if isinstance(answer, str) else answer(call)
+        except ToolFails as failed:
+            return ToolFinished(call.id, Outcome.FAILED, str(failed), self.tick())
         return ToolFinished(call.id, Outcome.DONE, text, self.tick())
 
     def cancel(self) -> "Played":
@@ -168,7 +176,12 @@ def play(
 
     Without settings the tools are read-only ones of these names, in the default window.
     """
+    replies = list(script)
+    if wrong := [each for each in replies if not isinstance(each, Says | Fails)]:
+        raise TypeError(
+            f"a script is made of says(), calls(), several() and Fails, not {wrong[0]!r}"
+        )
     answers = tools or {}
     specs = tuple(ToolSpec(name=name, effect=SideEffect.READ, mutates=False) for name in answers)
-    played = Played(list(script), answers)
+    played = Played(replies, answers)
     return played.user(task, settings or Settings(system="You are an agent.", tools=specs))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from random import Random
 from time import perf_counter
 
+from holdfast.testing.printing import INTERRUPTED, printing
 from holdfast.testing.told import told
 from holdfast.testing.world import World
 
@@ -73,22 +74,23 @@ def chunk(seed: str, runs: int) -> Tally:
     return tally
 
 
-def simulate(runs: int, seed: str, jobs: int) -> Tally:
-    tally = Tally()
+def simulate(tally: Tally, runs: int, seed: str, jobs: int) -> None:
+    """Play so many runs and count them in `tally`, up to the first broken law."""
     chunks = [(f"{seed}/{start}", min(CHUNK, runs - start)) for start in range(0, runs, CHUNK)]
     if jobs == 1:
         for each in chunks:
             tally.add(chunk(*each))
             if tally.broken:
-                break
-        return tally
+                return
+        return
     with ProcessPoolExecutor(jobs) as pool:
-        for part in pool.map(chunk, *zip(*chunks, strict=True)):
-            tally.add(part)
-            if tally.broken:
-                pool.shutdown(cancel_futures=True)
-                break
-    return tally
+        try:
+            for part in pool.map(chunk, *zip(*chunks, strict=True)):
+                tally.add(part)
+                if tally.broken:
+                    return
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def shortest(seed: str) -> tuple[str, World, Exception]:
@@ -109,29 +111,51 @@ def show(seed: str) -> None:
     print(f"\nBROKEN: {broken or type(broken).__name__}\nseed: {name}\n")
     for line in told(world.log[-60:]):
         print("  " + line)
-    print("\nPlay it again: python -m holdfast.testing.simulate --only " + repr(name))
+    print(f"\nPlay it again: make simulate ONLY='{name}'")
     if not isinstance(broken, AssertionError):
         traceback.print_exception(broken)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    assert __doc__ is not None
     parser = argparse.ArgumentParser(
         prog="python -m holdfast.testing.simulate", description=__doc__.split("\n")[0]
     )
-    parser.add_argument("--runs", type=int, default=10_000)
-    parser.add_argument("--seed", default="1")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--only", metavar="SEED", help="play one session and show it")
+    parser.add_argument("--runs", type=at_least_one, default=10_000, help="how many, at least")
+    parser.add_argument("--seed", default="1", help="any text; the same seed plays the same runs")
+    parser.add_argument("--jobs", type=at_least_one, default=1, help="processes to share the work")
+    parser.add_argument(
+        "--only", metavar="SEED", help="play the one session of this seed, copied exactly"
+    )
     asked = parser.parse_args(arguments)
-    if asked.only:
-        world, broken = play(asked.only)
-        for line in told(world.log, width=160):
-            print("  " + line)
-        if broken is not None:
+    if asked.only is not None:
+        return printing(lambda: only(asked.only))
+    return printing(lambda: many(asked.runs, asked.seed, asked.jobs))
+
+
+def at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text}")
+    return int(text)
+
+
+def only(seed: str) -> int:
+    world, broken = play(seed)
+    for line in told(world.log, width=160):
+        print("  " + line)
+    if broken is not None:
+        print(f"\nBROKEN: {broken or type(broken).__name__}")
+        if not isinstance(broken, AssertionError):
             traceback.print_exception(broken)
-        return 1 if broken else 0
-    began = perf_counter()
-    tally = simulate(asked.runs, asked.seed, asked.jobs)
+    return 1 if broken else 0
+
+
+def many(runs: int, seed: str, jobs: int) -> int:
+    began, tally, stopped = perf_counter(), Tally(), ""
+    try:
+        simulate(tally, runs, seed, jobs)
+    except KeyboardInterrupt:
+        stopped = ", stopped early"
     seconds = perf_counter() - began
     shown = (("events", tally.kinds), ("faults", tally.faults), ("stop reasons", tally.stops))
     for title, counts in shown:
@@ -140,11 +164,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"  {count:>9,}  {name}")
     print(
         f"{tally.runs:,} runs in {tally.sessions:,} sessions, {tally.events:,} events, "
-        f"{tally.runs / seconds:,.0f} runs/s, {len(tally.broken)} broken"
+        f"{tally.runs / seconds:,.0f} runs/s, {len(tally.broken)} broken{stopped}"
     )
-    for seed in tally.broken[:1]:
-        show(seed)
-    return 1 if tally.broken else 0
+    for name in tally.broken[:1]:
+        show(name)
+    return 1 if tally.broken else INTERRUPTED if stopped else 0
 
 
 if __name__ == "__main__":

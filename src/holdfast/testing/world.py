@@ -129,8 +129,8 @@ class World:
             event = self.next_event(state)
             before = state
             done = step(state, event)
-            self.laws.saw(before, done)
             self.log.extend(done.events)
+            self.laws.saw(before, done)
             if self.happens(0.01, "crash while events are written"):
                 state = self.reborn(self.random.randint(0, len(done.events)), len(done.events))
                 continue
@@ -152,8 +152,8 @@ class World:
             return state
         done = recover(state, self.tick() + 3_600)
         if done.events:
-            self.laws.saw(state, done, recovered=True)
             self.log.extend(done.events)
+            self.laws.saw(state, done, recovered=True)
         self.note_stops(done.events)
         if done.state.run and done.state.run.stopped and kept == 0:
             self.pending.append(UserSpoke(self.words(), self.tick(), self.settings()))

@@ -30,6 +30,6 @@ def arguments() -> ArgumentParser:
 
 def demo() -> int:
     from holdfast.testing.demo import main as show
+    from holdfast.testing.printing import printing
 
-    show()
-    return 0
+    return printing(show)

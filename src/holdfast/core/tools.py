@@ -68,7 +68,7 @@ def dotted(name: str) -> str:
 def not_found(name: str, tools: Iterable[ToolSpec]) -> str:
     """The sentence for a model that asked for a tool which is not there."""
     names = [tool.name for tool in tools]
-    close = get_close_matches(name, names, n=3, cutoff=0.6)
+    close = get_close_matches(name, names, n=3, cutoff=0.55)
     if close:
         return f"There is no tool named '{name}'. Did you mean: {', '.join(close)}?"
     if names:

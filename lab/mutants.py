@@ -98,7 +98,7 @@ MUTANTS = (
     Mutant(
         "a forced answer is not checked",
         "machine.py",
-        "    text = checked(reply.text, run.ledger, shown(state))",
+        "    text = checked(clean(reply.text), run.ledger, shown(state))",
         "    text = reply.text",
     ),
     Mutant(

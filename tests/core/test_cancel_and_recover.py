@@ -17,6 +17,7 @@ from holdfast.core.events import (
     FromTheWorld,
     ModelReplied,
     Outcome,
+    Reopened,
     Reply,
     TimeRanOut,
     ToolFinished,
@@ -140,7 +141,7 @@ def test_a_cancelled_run_says_what_was_done_and_what_was_not() -> None:
             "Not processed:",
             "- send(): operation cancelled by user",
             "- put(): operation cancelled by user",
-            "Anything that is not listed here was not touched by a tool in this run.",
+            "No other tool was called in this run.",
         ]
     )
     played.user("What happened?")
@@ -300,7 +301,7 @@ def test_a_call_that_is_safe_to_repeat_is_run_again_after_a_crash(tool: ToolSpec
 
     done = recover(replay(played.events))
 
-    assert done.events == ()
+    assert done.events == (Reopened(3.0),)
     (effect,) = done.effects
     assert isinstance(effect, RunTools)
     assert [call.name for call in effect.calls] == [tool.name, "send"]
@@ -317,6 +318,7 @@ def test_of_an_unsafe_call_that_had_begun_the_model_is_told_that_nobody_knows() 
         [
             "user: go",
             'model: send({"to": "ana"}), send({"to": "bo"})',
+            "reopened",
             "c00000001: unknown: The process stopped while this tool was running. It may or may not have taken e…",
             "c00000002: sent",
             "model: I will check with Ana.",
@@ -343,7 +345,7 @@ def test_a_request_that_was_on_its_way_is_made_again_as_it_was() -> None:
 
     (effect,) = done.effects
     assert isinstance(effect, CallModel)
-    assert (effect.ask, list(effect.request.messages)) == (1, [UserMessage("go")])
+    assert (effect.ask, list(effect.request.messages)) == (2, [UserMessage("go")])
 
 
 def test_a_conclusion_that_a_crash_interrupted_is_still_one() -> None:

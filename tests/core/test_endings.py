@@ -119,7 +119,7 @@ def test_where_a_limit_is_an_error_the_report_is_the_text_and_the_reason_the_sam
         "Processed:",
         "- read(path=1.txt)",
         "- read(path=2.txt)",
-        "Anything that is not listed here was not touched by a tool in this run.",
+        "No other tool was called in this run.",
     ]
 
 
@@ -250,7 +250,7 @@ def test_a_silent_conclusion_leaves_the_report_from_the_ledger() -> None:
             "- broken(path=b.txt): disk error",
             "Not processed:",
             "- read(path=d.txt): Not run: the limit of 3 tool calls is reached.",
-            "Anything that is not listed here was not touched by a tool in this run.",
+            "No other tool was called in this run.",
         ]
     )
 
@@ -358,7 +358,7 @@ def test_where_no_conclusion_comes_the_report_gives_the_first_reason(does: FromT
         "What was really done: 1 of 1 tool calls succeeded, 0 failed, 0 were not run.",
         "Processed:",
         "- read(path=1.txt)",
-        "Anything that is not listed here was not touched by a tool in this run.",
+        "No other tool was called in this run.",
     ]
 
 
@@ -406,7 +406,7 @@ def test_a_model_that_fails_for_good_leaves_a_report_that_claims_nothing(
             "What was really done: 1 of 1 tool calls succeeded, 0 failed, 0 were not run.",
             "Processed:",
             "- read(path=1.txt)",
-            "Anything that is not listed here was not touched by a tool in this run.",
+            "No other tool was called in this run.",
         ]
     )
 
@@ -443,11 +443,11 @@ def test_the_same_call_with_the_same_result_is_told_at_three_and_stopped_at_five
         [
             """\
 text of a
-[This is call number 3 with the same arguments and the same result. Nothing has changed. At number 5 the run is stopped: use the result, or do something else.]\
+[This is call number 3 with the same arguments and the same result. At number 5 the run is stopped: use the result, or do something else.]\
 """,
             """\
 text of a
-[This is call number 4 with the same arguments and the same result. Nothing has changed. At number 5 the run is stopped: use the result, or do something else.]\
+[This is call number 4 with the same arguments and the same result. At number 5 the run is stopped: use the result, or do something else.]\
 """,
         ]
     )

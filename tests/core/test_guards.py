@@ -189,11 +189,21 @@ def test_a_failed_change_changed_nothing() -> None:
 
 def test_a_tool_fails_by_rounds_and_one_success_forgives_them() -> None:
     once = remember(Evidence(), did("A1 B2", failed=True))
-    twice = remember(once, did("A1", failed=True))
+    twice = remember(once, did("C2", failed=True))
     mixed = remember(twice, (*did("A1", failed=True), *did("B1")))
 
     assert [each.failing for each in (once, twice, mixed)] == [(("read", 1),), (("read", 2),), ()]
     assert [each.failed_rounds for each in (once, twice, mixed)] == [1, 2, 0]
+
+
+def test_files_that_cannot_be_read_each_for_its_own_reason_do_not_make_the_tool_a_failing_one() -> (
+    None
+):
+    evidence = Evidence()
+    for number in range(2, 9):
+        evidence = remember(evidence, did(f"A{number}", failed=True))
+
+    assert evidence.failing == (("read", 1),)
 
 
 def test_a_tool_that_does_not_exist_is_missing_and_not_failing() -> None:

@@ -71,7 +71,7 @@ def test_every_outcome_is_reported_under_its_own_title() -> None:
             "- send(to=ana): The process stopped",
             "Not processed:",
             "- read(path=d.txt): the limit is reached",
-            "Anything that is not listed here was not touched by a tool in this run.",
+            "No other tool was called in this run.",
         ]
     )
 
@@ -95,7 +95,7 @@ What was really done: 2 of 2 tool calls succeeded, 0 failed, 0 were not run.
 Processed:
 - send(to=ana) (finished after the run gave up on it)
 - read(p=a)
-Anything that is not listed here was not touched by a tool in this run.\
+No other tool was called in this run.\
 """)
 
 
@@ -220,6 +220,35 @@ def test_an_invented_name_or_number_is_marked(text: str) -> None:
 )
 def test_a_deed_on_a_file_that_was_only_listed_or_failed_is_marked(text: str) -> None:
     assert marked(text) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Renamed coffee.txt to office.txt; nothing failed.",
+        "I have renamed all files and sent the report to the customer.",
+        "coffee.txt -> office.txt: done",
+        "I deleted everything.",
+    ],
+)
+def test_a_change_is_marked_where_no_call_changed_anything(text: str) -> None:
+    only_read = ledger(("read_file", f"path={FOLDER}/coffee.txt", DONE, COFFEE))
+
+    assert checked(text, only_read, SEEN) == text + UNVERIFIED
+
+
+def test_what_a_heading_says_holds_for_the_list_below_it() -> None:
+    only_listed = ledger(("list_dir", f"path={FOLDER}", DONE, LISTING))
+
+    assert checked("Read these:\n- office.txt\n\nIn the folder: notes.md", only_listed, SEEN) == (
+        f"Read these:\n- office.txt{UNVERIFIED}\n\nIn the folder: notes.md"
+    )
+
+
+def test_where_no_call_succeeded_every_deed_is_marked() -> None:
+    nothing = ledger(("ocr", f"path={FOLDER}/hotel.pdf", FAILED, "cannot read hotel.pdf"))
+
+    assert checked("I have processed the receipts.", nothing, SEEN).endswith(UNVERIFIED)
 
 
 def test_only_the_doubtful_line_of_an_answer_is_marked_and_its_markdown_stays() -> None:

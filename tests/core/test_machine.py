@@ -209,7 +209,7 @@ def test_a_call_without_the_prefix_is_one_of_the_tool_all_the_same() -> None:
 
     older, newest = (m for m in played.requests[-1].messages if isinstance(m, ToolMessage))
     assert newest.text == "page c00000002 " * 60
-    assert older.text.startswith("[earlier result of 900 chars, shortened: ")
+    assert older.text.startswith("[earlier result c00000001 of 900 chars, shortened: ")
 
 
 def test_a_tool_of_one_server_is_never_taken_for_that_of_another() -> None:

@@ -158,4 +158,5 @@ def test_of_a_tool_that_keeps_its_last_results_exactly_those_are_whole(name: str
         [m.text.startswith("{") for m in request.messages if isinstance(m, ToolMessage)]
         for request in played.requests
     ]
-    assert whole == [[], [False, True, True], [False, False, True, True]]
+    # Three at once, of which two are kept: all three are shown once before one of them fades.
+    assert whole == [[], [True, True, True], [False, False, True, True]]

@@ -265,7 +265,7 @@ def test_the_newest_rounds_and_the_newest_failures_stay_whole_while_others_fade(
     whole = [message.text for message in results(played.requests[-1])]
     assert not evictions(played)[0].dropped
     assert whole[0].startswith("E-77: unreadable page page")
-    assert whole[1].startswith("[earlier result of 14,400 chars, shortened: ")
+    assert whole[1].startswith("[earlier result c00000002 of 14,400 chars, shortened: ")
     assert all(text.startswith('{"path"') for text in whole[-3:])
 
 
@@ -300,7 +300,8 @@ def test_evicted_actions_are_told_with_what_later_calls_need() -> None:
     assert lines
     for line in lines:
         number = line.removeprefix("- op=read(n=")[:4]
-        assert line.startswith(f"- op=read(n={number}); status=success; detail=")
+        assert line.startswith(f"- op=read(n={number}); id=c")
+        assert "; status=success; detail=" in line
         assert f"W-{number}" in line
         assert f"/orders/{number}.pdf" in line
 

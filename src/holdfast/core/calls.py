@@ -10,6 +10,9 @@ from holdfast.core.messages import ToolMessage
 from holdfast.core.state import Run, State
 from holdfast.core.tools import SideEffect, not_found
 
+MOST_CRASHES = 3
+"""How often a call may be under way when the process dies before it is given up."""
+
 
 def admission(state: State, run: Run) -> Event:
     """Answer the calls that must not be run, then let the others run."""
@@ -78,7 +81,9 @@ def only_reads(each: OpenCall) -> bool:
 
 
 def may_run_again(each: OpenCall) -> bool:
-    return each.tool is not None and each.tool.effect is not SideEffect.UNSAFE
+    """It is safe to repeat, and it is not what keeps killing the process."""
+    safe = each.tool is not None and each.tool.effect is not SideEffect.UNSAFE
+    return safe and each.crashes < MOST_CRASHES
 
 
 def now(state: State) -> float:

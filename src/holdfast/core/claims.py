@@ -30,15 +30,16 @@ SMALL = 9
 CHANGE = re.compile(
     r"\b(?:renam|mov(?:e|ed|ing)\b|cop(?:y|ied|ies)\b|delet|remov|creat|writ|wrot|sav(?:e|ed|ing)\b|"
     r"sen[dt]|updat|edit|upload|add(?:ed|s)?\b|insert|replac|modif|chang|fix|merg|book(?:ed)?\b|"
-    r"cancel)\w*",
+    r"cancel)\w*|->|→",
     re.IGNORECASE,
 )
 DEED = re.compile(
     CHANGE.pattern
     + r"|\b(?:read\b|extract|process(?!es\b)|convert|download|ran\b|execut|scan|check|"
-    r"sort|complet|finish|analy[sz])\w*",
+    r"sort|complet|finish|analy[sz]|done\b)\w*",
     re.IGNORECASE,
 )
+CLAUSES = re.compile(r";|\. |,? but | while |, and ", re.IGNORECASE)
 UNDONE = re.compile(
     r"\b(?:not|never|unable|unprocessed|unfinished|fail(?:ed|s|ure)?|could(?:n't| not)|cannot|"
     r"can't|did(?:n't| not)|was(?:n't| not)|were(?:n't| not)|skipped|remain\w*|pending)\b",
@@ -94,24 +95,32 @@ class Grounds:
         self.touched = with_basenames(named(done))
         self.changed = with_basenames(named(record for record in done if record.changed))
         self.done = len(done)
+        self.changes = any(record.changed for record in done)
         missed = sum(record.outcome in NOT_PROCESSED for record in ledger.records)
         self.counts = {len(ledger.records), missed, len(ledger.records) - self.done - missed}
 
-    def doubts(self, line: str) -> bool:
-        """Whether a line claims what nothing shows."""
+    def doubts(self, line: str, governed: re.Match[str] | None) -> bool:
+        """Whether a line claims what nothing shows; `governed` is the deed of the heading that
+        the line is an item of."""
         claim = LISTED.sub("", line)
+        totals = {plain(total) for total in OF_SO_MANY.findall(claim)}
+        return any(self.doubts_clause(part, governed, totals) for part in CLAUSES.split(claim))
+
+    def doubts_clause(self, claim: str, governed: re.Match[str] | None, totals: set[str]) -> bool:
         undone = UNDONE.search(claim) is not None
-        deed = DEED.search(claim) is not None and not undone
+        deed = None if undone else DEED.search(claim) or governed
         known = self.asked if undone else self.names
         if deed:
-            known = self.changed if CHANGE.search(claim) else self.touched
-        totals = {plain(total) for total in OF_SO_MANY.findall(claim)}
+            changes = CHANGE.search(deed[0]) is not None
+            known = self.changed if changes else self.touched
+            if not self.done or (changes and not self.changes):
+                return True
         for word in words_in(claim):
             if is_name(word):
                 if word not in known and basename(word) not in known:
                     return True
             elif NUMBER.fullmatch(word):
-                if plain(word) not in totals and self.uncounted(plain(word), deed=deed):
+                if plain(word) not in totals and self.uncounted(plain(word), deed=bool(deed)):
                     return True
             elif has_digit(word) and not RATIO.fullmatch(word):
                 if word.casefold() not in self.words:
@@ -148,7 +157,14 @@ def checked(text: str, ledger: Ledger, seen: Iterable[str]) -> str:
     `seen` is what the model was shown by others: its own words are no evidence.
     """
     grounds = Grounds(ledger, seen)
-    return "\n".join(marked(line) if grounds.doubts(line) else line for line in text.splitlines())
+    lines, governed = [], None
+    for line in text.splitlines():
+        lines.append(marked(line) if grounds.doubts(line, governed) else line)
+        if line.rstrip(" *_").endswith(":"):  # a heading: what it says holds for the list below
+            governed = None if UNDONE.search(line) else DEED.search(line)
+        elif not LISTED.match(line):
+            governed = None
+    return "\n".join(lines)
 
 
 def marked(line: str) -> str:

@@ -7,15 +7,17 @@ from dataclasses import replace
 
 from holdfast.core.cut import cut, digest_arguments, middle_cut, shorten_arguments
 from holdfast.core.digest import digest
-from holdfast.core.events import Evicted, Fading
+from holdfast.core.events import Evicted, Fading, Outcome
 from holdfast.core.history import Entry, History, Line, Spoken, noted
 from holdfast.core.limits import Caps
-from holdfast.core.messages import AssistantMessage, ToolMessage, UserMessage
+from holdfast.core.messages import AssistantMessage, Note, ToolMessage, UserMessage
 from holdfast.core.tokens import size_of
 from holdfast.core.tools import Keep
 from holdfast.core.trail import Trail
 
-FADED = 48
+LATE = "[The call "
+"""How a note begins that tells of a call which finished after it was given up."""
+FADED = 64
 """Characters that stand around the digest of a faded result."""
 SMALLEST = 240
 """Characters below which an entry of the newest round is digested instead of cut again."""
@@ -73,8 +75,8 @@ def faded(entry: Entry, caps: Caps) -> Entry:
     message = entry.message
     if not isinstance(message, ToolMessage):
         return replace(recut(entry, SMALLEST), faded=True)
-    line = digest(message.text, caps.line)
-    text = f"[earlier result of {entry.length:,} chars, shortened: {line}]"
+    line = digest_of(entry, message.text, caps.line)
+    text = f"[earlier result {message.call_id} of {entry.length:,} chars, shortened: {line}]"
     shorter = replace(message, text=text)
     return replace(entry, message=shorter, size=size_of(shorter), faded=True)
 
@@ -126,14 +128,30 @@ def lines_of(
                     yield Line(of, "assistant: " + digest(text, caps.line))
             case ToolMessage() as result:
                 room = min(caps.line * 3, caps.digest // 2) if result.failed else caps.line
-                status = "failure" if result.failed else "success"
                 op = calls.get(result.call_id, result.tool)
-                detail = result.text if entry.faded else digest(result.text, room)
-                yield Line(
-                    of, f"op={op}; status={status}; detail={middle_cut(detail, room + FADED)}"
-                )
+                status = STATUS.get(entry.outcome or Outcome.DONE, "success")
+                detail = result.text if entry.faded else digest_of(entry, result.text, room)
+                detail = middle_cut(detail, room + FADED)
+                yield Line(of, f"op={op}; id={result.call_id}; status={status}; detail={detail}")
+            case Note(text) if text.startswith(LATE):
+                yield Line(of, middle_cut(text, caps.line + FADED))
             case _:
                 pass
+
+
+STATUS = {
+    Outcome.FAILED: "failure",
+    Outcome.TIMED_OUT: "unknown",
+    Outcome.UNKNOWN: "unknown",
+    Outcome.NOT_RUN: "not run",
+    Outcome.CANCELLED: "not run",
+}
+
+
+def digest_of(entry: Entry, text: str, room: int) -> str:
+    """A digest that names the length of the whole result, not of the cut it is made from."""
+    line = digest(text, room)
+    return line.replace(f"[of {len(text):,} chars]", f"[of {entry.length:,} chars]")
 
 
 def newest_lines(lines: tuple[Line, ...], cap: int) -> tuple[tuple[Line, ...], int]:

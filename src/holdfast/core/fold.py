@@ -50,7 +50,11 @@ from holdfast.core.state import Run, State, Waiting, request_size
 from holdfast.core.tokens import Gauge, size_of_system, size_of_tools
 from holdfast.core.tools import ToolSpec
 
-ABANDONED = 64
+MOST_CRASHES = 3
+"""How often a conclusion is asked for again when the process died."""
+PIN_KEY, MOST_PINS = 80, 8
+"""Characters of the name of a pinned fact, and how many are kept: the newest."""
+ABANDONED = 128
 """Calls of earlier runs whose late results are still told to the model."""
 
 
@@ -77,8 +81,8 @@ def evolve(state: State, event: Event) -> State:
             return working(passed(state, event.at), cancelled=True, waiting=None)
         case TimeRanOut(number):
             return overtime(passed(state, event.at), number)
-        case Reopened(at):
-            return replace(state, now=at)
+        case Reopened():
+            return reopened(state, event)
         case ModelAsked():
             return asked(state, event)
         case CallsAdmitted():
@@ -114,7 +118,28 @@ def evolve(state: State, event: Event) -> State:
 def passed(state: State, at: float) -> State:
     """Time goes on; a clock that jumps back takes nothing away."""
     elapsed = 0.0 if state.now is None else max(0.0, at - state.now)
-    return replace(state, now=at, elapsed=state.elapsed + elapsed)
+    now = at if state.now is None else max(at, state.now)  # stamps may come out of order
+    return replace(state, now=now, elapsed=state.elapsed + elapsed)
+
+
+def reopened(state: State, event: Reopened) -> State:
+    """The time in between counts for nobody. A request that was on its way is given up: if it is
+    still wanted it will be made again, and count again."""
+    state = replace(state, now=event.at)
+    run = state.run
+    if run is None or run.stopped:
+        return state
+    calls = tuple(
+        replace(each, crashes=each.crashes + 1) if each.started and not each.result else each
+        for each in run.open
+    )
+    concluding = run.waiting is not None and run.waiting.purpose is Purpose.CONCLUDE
+    failed = run.failed
+    if concluding and run.crashes == MOST_CRASHES:
+        failed = "The process died again and again while the model was concluding."
+    crashes = run.crashes + 1
+    run = replace(run, open=calls, waiting=None, failed=failed, crashes=crashes)
+    return replace(state, run=run)
 
 
 def heard(state: State, event: UserSpoke) -> State:
@@ -133,12 +158,13 @@ def begun(state: State, text: str, settings: Settings, tools: tuple[ToolSpec, ..
     """A run, with nothing of the one before but the history and what is known of its model."""
     last = state.run
     same_model = last is not None and last.settings.model == settings.model
+    same_window = last is not None and last.settings.budget.window == settings.budget.window
     same_rates = state.gauge.rates == settings.rates
     return replace(
         state,
         history=state.history.hearing(text, settings.caps, state.runs + 1, begins_run=True),
         gauge=state.gauge if same_model and same_rates else Gauge(settings.rates),
-        window=state.window if same_model else None,
+        window=state.window if same_model and same_window else None,
         abandoned=(*state.abandoned, *given_up_in(last))[-ABANDONED:],
         runs=state.runs + 1,
         run=Run(
@@ -156,11 +182,13 @@ def begun(state: State, text: str, settings: Settings, tools: tuple[ToolSpec, ..
 def pinned(state: State, key: str, text: str) -> State:
     """A fact is noted where it was learned, and again in the head once that place is evicted."""
     cap = state.run.settings.caps.pin if state.run else Caps().pin
+    key = clean(key)[:PIN_KEY]
     pins = {name: kept for name, kept in state.pins if name != key}
+    said = "(no longer holds)"
     if text:
-        pins[key] = cut(clean(text), cap)
-        state = replace(state, history=state.history.saying(Note(f"[{key}] {pins[key]}")))
-    return replace(state, pins=tuple(pins.items()))
+        said = pins[key] = cut(clean(text), cap)
+    state = replace(state, history=state.history.saying(Note(f"[{key}] {said}")))
+    return replace(state, pins=tuple(pins.items())[-MOST_PINS:])
 
 
 def with_tools(
@@ -248,7 +276,9 @@ def steered(state: State) -> State:
         history = history.with_entries(list(closed(run.reply, (), run.settings.caps)))
     words = "\n\n".join(run.queued)  # one message: each of them must be in every request
     history = history.hearing(words, run.settings.caps, run.number, begins_run=False)
-    return replace(state, history=history, run=replace(run, reply=None, queued=(), parts=()))
+    evidence = replace(run.evidence, barren=0, stale_rounds=0, most_repeated=1, reasks=0)
+    run = replace(run, reply=None, queued=(), parts=(), evidence=evidence)
+    return replace(state, history=history, run=run)
 
 
 def given_up_in(run: Run | None) -> Iterator[str]:
@@ -279,13 +309,13 @@ def stopped(state: State, event: RunStopped) -> State:
     said = event.text  # also a report by the harness: the next run must know how this one ended
     if event.reason is StopReason.ANSWERED and run.reply is not None:
         said = run.reply.text  # earlier parts of it are in the history already
-    reply = Reply(text=said)
-    history = state.history.with_entries(list(closed(reply, (), run.settings.caps)))
-    queued = run.queued
-    if event.reason is StopReason.CANCELLED:  # who cancels wants no further run, but was heard
+    history, queued = state.history, run.queued
+    if queued and event.reason is StopReason.CANCELLED:
+        # Who cancels wants no further run, but was heard.
         words, caps = "\n\n".join(queued), run.settings.caps
-        history = history.hearing(words, caps, run.number, begins_run=False) if queued else history
+        history = history.hearing(words, caps, run.number, begins_run=False)
         queued = ()
+    history = history.with_entries(list(closed(Reply(text=said), (), run.settings.caps)))
     run = replace(run, stopped=event, waiting=None, reply=None, queued=queued)
     return replace(state, history=history, run=run)
 

@@ -41,7 +41,9 @@ class Evidence:
     barren: int = 0
     """Calls in a row that brought nothing new."""
     failing: tuple[tuple[str, int], ...] = ()
-    """Tools that only failed lately, and for how many rounds in a row."""
+    """Tools that only failed lately, in the same way, and for how many rounds in a row."""
+    errors: tuple[tuple[str, str], ...] = ()
+    """How they failed the last time, as fingerprints."""
     missing: tuple[str, ...] = ()
     """Tools asked for in the last round that do not exist."""
     most_repeated: int = 1
@@ -124,10 +126,14 @@ def remember(evidence: Evidence, deeds: tuple[Deed, ...]) -> Evidence:
             known += [] if deed.polls else [pair]
         else:
             barren += 1
-    failing = dict(evidence.failing)
+    failing, errors = dict(evidence.failing), dict(evidence.errors)
     for tool in {deed.tool: None for deed in deeds if deed.exists and deed.ran}:
         if all(deed.failed for deed in deeds if deed.tool == tool and deed.ran):
-            failing[tool] = failing.get(tool, 0) + 1
+            theirs = [deed for deed in deeds if deed.tool == tool and deed.ran]
+            same = any(errors.get(tool) == deed.result for deed in theirs)
+            # Five files that cannot be read are five files; one error five times is the tool.
+            failing[tool] = failing.get(tool, 0) + 1 if same else 1
+            errors[tool] = theirs[-1].result
         else:
             failing.pop(tool, None)
     all_failed = bool(deeds) and all(deed.failed for deed in deeds)
@@ -137,6 +143,7 @@ def remember(evidence: Evidence, deeds: tuple[Deed, ...]) -> Evidence:
         known=tuple(known[-REMEMBERED:]),
         barren=barren,
         failing=tuple(failing.items())[-REMEMBERED:],
+        errors=tuple(errors.items())[-REMEMBERED:],
         missing=tuple(deed.tool for deed in deeds if not deed.exists)[:3],
         most_repeated=max((deed.times for deed in deeds), default=1),
         failed_rounds=evidence.failed_rounds + 1 if all_failed else 0,
@@ -243,8 +250,8 @@ def repeated(times: int, patience: Patience) -> str:
     if times < patience.repeat_told:
         return ""
     return (
-        f"\n[This is call number {times} with the same arguments and the same result. Nothing "
-        f"has changed. At number {patience.repeat_stopped} the run is stopped: use the result, "
+        f"\n[This is call number {times} with the same arguments and the same result. "
+        f"At number {patience.repeat_stopped} the run is stopped: use the result, "
         "or do something else.]"
     )
 
@@ -335,6 +342,13 @@ CALL_MARKUP = re.compile(
     )""",
     re.VERBOSE | re.IGNORECASE,
 )
+CALL_LINE = re.compile(
+    r"^(?:<tool_call>\s*\{|<\|tool_call|\[TOOL_CALLS\]\s*\[|<function=\w|TOOL_CALL\s*\{)",
+    re.MULTILINE,
+)
+"""What no sentence begins with, also below an introduction."""
+THINKING = re.compile(r"\A\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
+INVISIBLE = re.compile("[\0\u200b-\u200f\u2060\ufeff\ufffd]")
 PROVIDER_ERROR = re.compile(
     r"""\s*(?:
         \{\s*"error"\s*:\s*(?:\{[^{}]*"(?:message|code|type)"\s*: | "[^"]*"\s*\}\s*$)
@@ -347,9 +361,10 @@ PROVIDER_ERROR = re.compile(
 
 def not_an_answer(text: str) -> str:
     """What is wrong with this text as an answer, in words for the model; empty if nothing is."""
+    text = THINKING.sub("", INVISIBLE.sub("", text))
     if not text.strip():
         return "You returned an empty response."
-    if CALL_MARKUP.match(text):
+    if CALL_MARKUP.match(text) or CALL_LINE.search(text):
         return (
             "Your reply looks like a tool call written as text, which cannot be run and is no "
             "answer. Call the tool through the tool interface, or answer in plain words."

@@ -41,6 +41,8 @@ class Entry:
     size: Size
     length: int = 0
     """Characters of the whole result, where the message is a cut or a digest of it."""
+    outcome: Outcome | None = None
+    """How the call ended, where the message is its result."""
     faded: bool = False
     """It cannot get any smaller: only a digest is left of it, or there is nothing to take away."""
 
@@ -134,6 +136,8 @@ class OpenCall:
     problem: str = ""
     """Why it cannot be run, in words for the model."""
     started: bool = False
+    crashes: int = 0
+    """How often the process died while it was under way."""
     admitted: bool = False
     result: ToolMessage | None = None
     length: int = 0
@@ -153,7 +157,7 @@ def opened(
     """
     calls = []
     for number, wanted in enumerate(reply.calls[:most], first):
-        tool = resolve(wanted.name, tools)
+        tool = resolve(wanted.name, tools) or resolve(safe_name(wanted.name), tools)
         name, arguments, problem = tool.name if tool else safe_name(wanted.name), "{}", ""
         try:
             given = json_object(wanted.arguments) if wanted.arguments.strip() else {}
@@ -201,14 +205,15 @@ def closed(reply: Reply, calls: tuple[OpenCall, ...], caps: Caps) -> Iterator[En
     for each in calls:
         if each.result is None:
             raise ValueError(f"call {each.call.id} has no result; a round closes only with all")
-        yield Entry(each.result, size_of(each.result), length=each.length)
+        yield Entry(each.result, size_of(each.result), length=each.length, outcome=each.outcome)
     if calls and len(reply.calls) > len(calls):
         yield noted(
             f"Only the first {len(calls)} of your {len(reply.calls)} calls were taken. Make fewer "
             "calls at once; make the others again if you still need them."
         )
     if calls and reply.problem:
-        yield noted(f"A part of your reply could not be read: {reply.problem}")
+        problem = cut(clean(reply.problem), caps.line * 2)
+        yield noted(f"A part of your reply could not be read: {problem}")
 
 
 def noted(text: str) -> Entry:

@@ -50,6 +50,8 @@ def closed(text: str) -> str:
     closers: list[str] = []
     whole: list[str] = []
     for mark in MARK.finditer(text):
+        if len(closers) > DEEPEST:
+            return ""
         if mark[0] in "{[":
             closers.append("}" if mark[0] == "{" else "]")
         elif mark[0] == ",":

@@ -99,16 +99,12 @@ def report(reason: StopReason, detail: str, ledger: Ledger) -> str:
         *listed("Outcome unknown, check before you repeat it", ledger, UNKNOWN),
         *listed("Not processed", ledger, NOT_PROCESSED),
     ]
-    groups = (ledger.done, ledger.failed, ledger.unknown, ledger.not_run)
-    earlier = any(count > SHOWN for count in groups)
-    last = "was not touched by a tool in this run."
     return "\n".join(
         (
             told,
             f"What was really done: {', '.join(filter(None, counts))}.",
             *lines,
-            f"Anything that {'no call' if earlier else 'is not'} "
-            f"{'of this run, listed or earlier, names' if earlier else 'listed here'} {last}",
+            "No other tool was called in this run.",
         )
     )
 

@@ -17,13 +17,15 @@ class Contradiction(ValueError):
     """Two numbers of the settings cannot both be meant."""
 
 
-MOST_CALLS = 500
+MOST_CALLS = 128
 SMALLEST_CAP = 80
 TOO_SMALL = "not even the notice that something was cut would fit"
 
 
 def at_least(values: object, group: str, name: str, least: float, why: str) -> None:
     value = getattr(values, name)
+    if name != "seconds" and not isinstance(value, int):
+        raise Contradiction(f"{group}.{name} is {value}, and must be a whole number.")
     if not value >= least:  # so that a NaN is refused too
         needed = "above zero" if 0 < least < 1 else f"at least {least:g}"
         raise Contradiction(f"{group}.{name} is {value}, and must be {needed}: {why}.")
@@ -172,7 +174,7 @@ class Budget:
     """The share of the window from which on the user is warned, once a run."""
 
     def __post_init__(self) -> None:
-        for name in ("output", "min_round", "keep_rounds"):
+        for name in ("window", "output", "min_round", "keep_rounds", "evict_below", "evict_to"):
             at_least(self, "budget", name, 1, "a round needs it")
         for name in ("safety", "keep_failures"):
             at_least(self, "budget", name, 0, "it would take from the others")
@@ -226,6 +228,11 @@ class Settings:
         if twice:
             raise Contradiction(f"two tools are named '{twice[0]}'; a call could mean either.")
         for tool in self.tools:
+            if tool.keep_last is not None and tool.keep_last < 1:
+                raise Contradiction(
+                    f"the tool {tool.name} keeps its last {tool.keep_last} results; at least 1 "
+                    "must stay, or the model would never see one."
+                )
             if self.cap_of(tool) < SMALLEST_CAP:
                 raise Contradiction(
                     f"the cap of the tool {tool.name} is {tool.cap}; below {SMALLEST_CAP}: {TOO_SMALL}."

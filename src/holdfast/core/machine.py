@@ -24,6 +24,7 @@ from math import inf
 from holdfast.core import guards, instructions
 from holdfast.core.calls import admission, given_up, may_run_again, now
 from holdfast.core.claims import checked, summary_fault
+from holdfast.core.cut import cut
 from holdfast.core.effects import CallModel, Effect, Request, RunTools, StopWork
 from holdfast.core.events import (
     About,
@@ -53,7 +54,7 @@ from holdfast.core.fold import evolve
 from holdfast.core.guards import Drop, Nudge, Stop, Tell
 from holdfast.core.ledger import report
 from holdfast.core.limits import OnLimit, StopReason, limit_sentence
-from holdfast.core.messages import AssistantMessage
+from holdfast.core.messages import AssistantMessage, clean
 from holdfast.core.room import ask, fits, framed, make_last_room, make_room
 from holdfast.core.state import NEW, Run, State
 
@@ -89,10 +90,13 @@ def recover(state: State, at: float | None = None) -> Step:
     A tool that had started runs again only if that is safe; of any other the model is told that
     nobody knows. Performing the effects is the caller's choice: reading a session runs nothing.
     """
-    events: list[Event] = [] if at is None else [Reopened(at)]
-    for each in state.run.unanswered if state.run and not state.run.stopped else ():
+    run = state.run
+    if run is None or run.stopped:
+        return Step(state, (), ())
+    time = now(state) if at is None else at
+    events: list[Event] = [Reopened(time)]
+    for each in run.unanswered:
         if each.started and not may_run_again(each):
-            time = now(state) if at is None else at
             crashed = ToolFinished(each.call.id, Outcome.UNKNOWN, instructions.CRASHED, time)
             events.append(crashed)
     state, followed = settle(replay(events, state))
@@ -144,7 +148,7 @@ def next_event(state: State) -> Event | None:
     if run.reply and run.ending:
         return concluded(state, run, run.reply, run.ending)
     if run.reply:
-        return judged(run, run.reply)
+        return judged(state, run, run.reply)
     if run.ending:
         return conclusion(state, run, run.ending)
     return between_rounds(state, run)
@@ -152,34 +156,44 @@ def next_event(state: State) -> Event | None:
 
 def between_rounds(state: State, run: Run) -> Event:
     """Every call is answered. What has to happen before the model is asked again?"""
+    if reason := limit_crossed(state, run):
+        if run.parts:  # an answer that was being continued is better than a summary of it
+            return RunStopped(reason, clean("".join(run.parts)) + CUT_OFF)
+        return EndDecided(reason, limit_sentence(reason, run.settings.limits))
     if run.queued:
         return Steered()
-    seconds = inf if run.overtime else state.elapsed - run.began
-    if reason := run.spent.crossed(run.settings.limits, seconds):
-        return EndDecided(reason, limit_sentence(reason, run.settings.limits))
     return guarded(run) or make_room(state, run) or ask(state, run, Purpose.WORK)
+
+
+def limit_crossed(state: State, run: Run) -> StopReason | None:
+    seconds = inf if run.overtime else state.elapsed - run.began
+    return run.spent.crossed(run.settings.limits, seconds)
 
 
 # --- replies --------------------------------------------------------------------------------
 
 
-def judged(run: Run, reply: Reply) -> Event:
+def judged(state: State, run: Run, reply: Reply) -> Event:
     """A reply without calls: is it an answer?"""
+    said = clean("".join((*run.parts, reply.text)))
     if reply.finish is Finish.REFUSED:
         nothing_said = "The model or its provider refused to answer, and gave no reason."
-        return RunStopped(StopReason.REFUSED, reply.text.strip() or nothing_said)
-    if run.queued:
+        return RunStopped(StopReason.REFUSED, nothing_said if guards.not_an_answer(said) else said)
+    if run.queued and not limit_crossed(state, run):
         return Steered()
     may_ask_again = run.evidence.reasks < run.settings.limits.reasks
-    if wrong := reply.problem or guards.not_an_answer(reply.text):
+    no_answer = guards.not_an_answer(reply.text) or guards.not_an_answer(said)
+    if wrong := reply.problem or no_answer:
+        if not may_ask_again and run.parts and not guards.not_an_answer("".join(run.parts)):
+            return RunStopped(StopReason.ANSWERED, clean("".join(run.parts)) + CUT_OFF)
         if not may_ask_again:
             return EndDecided(StopReason.CONCLUDED, "The model gave no usable reply.")
         if not reply.text.strip() and not reply.problem:
             return Nudged(Why.SILENT, instructions.silence(run.spent.calls))
-        return Nudged(Why.MALFORMED, wrong)
+        return Nudged(Why.MALFORMED, cut(clean(wrong), run.settings.caps.line * 2))
     if reply.finish is Finish.LENGTH and may_ask_again:
         return Nudged(Why.CUT_SHORT, instructions.CUT_SHORT)
-    return RunStopped(StopReason.ANSWERED, "".join(run.parts) + whole_or_cut(reply, reply.text))
+    return RunStopped(StopReason.ANSWERED, whole_or_cut(reply, said))
 
 
 def whole_or_cut(reply: Reply, text: str) -> str:
@@ -188,7 +202,7 @@ def whole_or_cut(reply: Reply, text: str) -> str:
 
 def summed_up(state: State, run: Run, summary: Reply) -> Event:
     """A summary by the model counts only if it keeps what must be kept; the digest always does."""
-    text = summary.text.strip()
+    text = clean(summary.text).strip()
     if not text:
         fault = "it is empty"
     elif guards.not_an_answer(text):
@@ -227,7 +241,7 @@ def concluded(state: State, run: Run, reply: Reply, ending: EndDecided) -> RunSt
     unusable = reply.problem or reply.calls or guards.not_an_answer(reply.text)
     if unusable or reply.finish is Finish.REFUSED:
         return last_words(run, ending)
-    text = checked(reply.text, run.ledger, shown(state))
+    text = checked(clean(reply.text), run.ledger, shown(state))
     return RunStopped(ending.reason, whole_or_cut(reply, text))
 
 
@@ -244,7 +258,7 @@ def broken(run: Run) -> RunStopped:
 
 def last_words(run: Run, ending: EndDecided) -> RunStopped:
     """The end of a run without an answer of the model: what the ledger knows."""
-    return RunStopped(ending.reason, report(ending.reason, ending.detail, run.ledger))
+    return RunStopped(ending.reason, clean(report(ending.reason, ending.detail, run.ledger)))
 
 
 # --- guards -----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from holdfast.core.events import (
 )
 from holdfast.core.limits import StopReason
 from holdfast.core.state import Run, State, request_size, window_of
+from holdfast.core.tokens import Size
 from holdfast.core.window import Frame
 
 
@@ -38,9 +39,10 @@ def make_room(state: State, run: Run) -> Event | None:
         if relief:
             return relief
     if room < budget.min_round or run.evidence.overflows > settings.limits.overflows:
+        hopeless = frame.room(Size()) < budget.min_round  # then nothing is destroyed in vain
         return (
             shelve_idle(run)
-            or make_last_room(state, run, frame, wanted=budget.min_round)
+            or (None if hopeless else make_last_room(state, run, frame, wanted=budget.min_round))
             or EndDecided(
                 StopReason.CONTEXT_EXHAUSTED,
                 window.too_small(history, frame, settings.system, run.offered),

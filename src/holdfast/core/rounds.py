@@ -23,6 +23,7 @@ from holdfast.core.events import (
     ToolFinished,
     ToolStarted,
 )
+from holdfast.core.eviction import LATE
 from holdfast.core.guards import Deed
 from holdfast.core.history import OpenCall, closed, fingerprint, opened
 from holdfast.core.ledger import Record, first_words
@@ -38,6 +39,9 @@ READ_RESULT = "read_result"
 NAMED = 8_000
 """Characters of the arguments in which the ledger looks for the files they name."""
 
+SMALLEST_WINDOW = 256
+"""A server that claims less than this is not believed."""
+
 HOW_IT_FAILED = {
     Failure.REJECTED: "The server refused the request",
     Failure.OVERFLOW: "The server refused the request as too long",
@@ -52,23 +56,27 @@ HOW_IT_FAILED = {
 
 def replied(state: State, event: ModelReplied) -> State:
     run = state.run
-    if run is None or event.ask <= state.replied or event.ask < run.first_ask:
-        return state  # delivered twice, or to a run that is over
+    if run is None or not max(state.replied + 1, run.first_ask) <= event.ask <= state.asks:
+        return state  # delivered twice, or for a run that is over, or for nothing we asked
     state = replace(state, replied=event.ask)
     if run.waiting is None or run.waiting.ask != event.ask:
         # The run has given this request up, but it was paid for all the same.
         late = run.spent.adding(event.usage) if event.usage else run.spent
         return replace(state, run=replace(run, spent=late))
-    waiting, usage = run.waiting, event.usage or estimated(state.gauge, run.waiting, event.reply)
-    odd = event.usage and usage.prompt > 0 and not state.gauge.believes(waiting.size, usage.prompt)
+    waiting, told = run.waiting, event.usage
+    believed = told is not None and state.gauge.believes(waiting.size, told.prompt)
+    usage = estimated(state.gauge, waiting, event.reply)
+    if told is not None:
+        usage = told if believed else replace(told, prompt=usage.prompt)
+    odd = told is not None and told.prompt > 0 and not believed
     run = replace(
         run,
         waiting=None,
         spent=run.spent.adding(usage),
-        miscounted=(usage.prompt, waiting.expected) if odd else None,
+        miscounted=(told.prompt, waiting.expected) if told and odd else None,
     )
-    if event.usage:
-        state = replace(state, gauge=state.gauge.learn(waiting.size, usage.prompt))
+    if told is not None:
+        state = replace(state, gauge=state.gauge.learn(waiting.size, told.prompt))
     if waiting.purpose is Purpose.SUMMARISE:
         return replace(state, run=replace(run, summary=event.reply))
     calls: tuple[OpenCall, ...] = ()
@@ -105,7 +113,7 @@ def failed(state: State, event: ModelFailed) -> State:
 
 def overflowed(state: State, run: Run, waiting: Waiting, event: ModelFailed) -> State:
     """What a refusal teaches: the window, the size of the request, or at least its lower bound."""
-    if event.window and event.window > 0:
+    if event.window and event.window >= SMALLEST_WINDOW:
         state = replace(state, window=min(event.window, state.window or event.window))
     gauge = state.gauge.learn(waiting.size, event.tokens) if event.tokens else state.gauge
     most = window_of(state, run) - run.settings.budget.output
@@ -164,12 +172,14 @@ def finished(state: State, event: ToolFinished) -> State:
 def finished_late(state: State, run: Run, event: ToolFinished) -> State:
     """A call that was given up came back after all: the ledger is put right, and the model will
     be told, since it was told otherwise."""
+    if event.outcome not in (Outcome.DONE, Outcome.FAILED):
+        return state  # that it was given up is known
     ledger = run.ledger.finished_late(event.call_id, event.outcome, event.text)
     if ledger is run.ledger and event.call_id not in state.abandoned:
         return state
     note = Note(
-        f"[The call {event.call_id} has finished after all ({event.outcome.value}): "
-        f"{first_words(clean(event.text))}]"
+        f"{LATE}{event.call_id} has finished after all ({event.outcome.value}): "
+        f"{cut(clean(event.text), run.settings.caps.line)}]"
     )
     return replace(
         state,

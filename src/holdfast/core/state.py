@@ -4,6 +4,7 @@ Everything that grows is shared between a state and the next, and everything els
 that a state costs no more after ten thousand rounds than after ten.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from holdfast.core.events import EndDecided, Purpose, Reply, RunStopped
@@ -11,7 +12,7 @@ from holdfast.core.guards import Evidence
 from holdfast.core.history import History, OpenCall
 from holdfast.core.instructions import instruction
 from holdfast.core.ledger import Ledger
-from holdfast.core.limits import Settings, Spent
+from holdfast.core.limits import SMALLEST_CAP, Settings, Spent
 from holdfast.core.tokens import Gauge, Size, size_of, size_of_tools
 from holdfast.core.tools import ToolSpec
 
@@ -64,6 +65,8 @@ class Run:
     summarised: bool = False
     failed: str = ""
     """How the model failed for good."""
+    crashes: int = 0
+    """How often the process died during this run."""
     cancelled: bool = False
     overtime: bool = False
     ending: EndDecided | None = None
@@ -88,6 +91,17 @@ class Run:
         """What the definitions tell the model of."""
         return tuple(tool for tool in self.usable if tool.name not in self.shelved)
 
+    def acceptable(self, tools: tuple[ToolSpec, ...]) -> Iterator[ToolSpec]:
+        """Tools that came during the run, held to its numbers: of two with one name the first, and
+        no cap but one that the settings could have had."""
+        names: set[str] = set()
+        most = max(map(self.settings.cap_of, (None, *self.settings.tools)))
+        for tool in tools:
+            if tool.name not in names:
+                names.add(tool.name)
+                fits = tool.cap is None or SMALLEST_CAP <= tool.cap <= most
+                yield tool if fits else replace(tool, cap=None)
+
     def offering(
         self,
         *,
@@ -95,12 +109,10 @@ class Run:
         shelved: tuple[str, ...] | None = None,
         dropped: tuple[str, ...] | None = None,
     ) -> "Run":
-        """The run with other tools, measured. Of two with one name the first is taken."""
+        """The run with other tools, measured."""
         run = replace(
             self,
-            tools=self.tools
-            if tools is None
-            else tuple({t.name: t for t in reversed(tools)}.values())[::-1],
+            tools=self.tools if tools is None else tuple(self.acceptable(tools)),
             shelved=self.shelved if shelved is None else shelved,
             dropped=self.dropped if dropped is None else dropped,
         )

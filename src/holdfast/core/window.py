@@ -49,12 +49,15 @@ class Frame:
 
 def fade_beyond_keep_last(history: History, tools: tuple[ToolSpec, ...]) -> Evicted | None:
     """Results beyond the newest few of tools that keep only those."""
+    if not history.whole:
+        return None
+    unseen = newest(history.body, 1)  # results that no request has held yet stay whole
     fading: list[Fading] = []
     for tool in tools:
         if tool.keep_last is not None:
             whole = [position for name, position in history.whole if name == tool.name]
-            too_many = max(0, len(whole) - tool.keep_last)
-            fading += [Fading(position) for position in whole[:too_many]]
+            too_many = whole[: max(0, len(whole) - tool.keep_last)]
+            fading += [Fading(position) for position in too_many if position < unseen]
     return Evicted(tuple(sorted(fading, key=lambda each: each.position))) if fading else None
 
 

@@ -1,4 +1,4 @@
-"""The ten laws as an oracle: it watches a session step by step and says which law was broken.
+"""The laws as an oracle, all but the tenth: it watches a session step by step and says which law was broken.
 
 The simulation and the property tests share it, so that a law is written down once. It judges
 only what can be seen from outside: events, effects and the requests a model would get.
@@ -32,11 +32,12 @@ from holdfast.core.limits import StopReason
 from holdfast.core.machine import Step, replay
 from holdfast.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, clean
 from holdfast.core.state import NEW, Run, State
+from holdfast.core.tokens import Size, size_of, size_of_system, size_of_tools
 from holdfast.core.tools import SideEffect, ToolSpec
 
 INVENTED = "invented_"
 """Whatever begins like this was made up by a lying model; no tool ever returns it."""
-NOTICE = 640
+NOTICE = 420
 """Characters that the notices on a cut or repeated result may take beside its cap."""
 
 
@@ -63,6 +64,7 @@ class Laws:
     """Characters of the whole result of each call."""
     caps: dict[str, int] = field(default_factory=dict)
     """What the model may see of it, by the settings of its run."""
+    largest_cap: int = 0
     text_cap: int = 0
     argument_cap: int = 40
     """The largest so far: a message keeps its size when a later run has smaller caps."""
@@ -78,6 +80,9 @@ class Laws:
     last: Request | None = None
     broke_prefix: bool = False
     forced: bool = False
+    running: bool = False
+    was_cut: bool = False
+    """The user's words were too long in this run, and the user was told."""
 
     def saw(self, before: State, step: Step, *, recovered: bool = False) -> None:
         """Check everything that can be checked after one step."""
@@ -116,6 +121,7 @@ class Laws:
                 self.begun()
                 assert run is not None
                 self.text_cap = max(self.text_cap, run.settings.caps.text)
+                self.largest_cap = max(self.largest_cap, run.settings.caps.result)
                 self.argument_cap = max(self.argument_cap, run.settings.caps.arguments)
             case UserSpoke(text):
                 self.waiting_words.append(words(text))
@@ -127,9 +133,10 @@ class Laws:
                 self.waiting_words.clear()
             case ToolFinished(call_id, _, text):
                 self.lengths.setdefault(call_id, len(clean(text)))
-                if run is not None:
-                    self.caps.setdefault(call_id, largest_cap(run))
-            case Evicted() | TaskCut() | ToolDropped() | ToolsChanged() | ToolsFound():
+                self.note_cap(before, call_id)
+            case TaskCut():
+                self.broke_prefix = self.was_cut = True
+            case Evicted() | ToolDropped() | ToolsChanged() | ToolsFound():
                 self.broke_prefix = True
             case EndDecided():
                 holds(not self.forced, 5, "a run begins to end twice")
@@ -138,6 +145,9 @@ class Laws:
                 self.refused.append(self.last)
             case RunStopped(reason, text):
                 assert run is not None
+                holds(self.running, 5, "a run stops twice")
+                self.running = False
+                holds(text == clean(text), 4, "a text that cannot be written down")
                 holds(bool(text.strip()), 5, "the run ends without a text")
                 holds(not not_an_answer(text), 5, f"this is no answer: {text[:80]!r}")
                 holds(not run.unanswered, 1, "the run ends with a call that has no result")
@@ -149,6 +159,7 @@ class Laws:
         self.waiting_words.clear()
         self.refused.clear()
         self.concluded, self.forced, self.worked = 0, False, set()
+        self.running, self.was_cut = True, False
 
     def asked(
         self, run: Run, purpose: Purpose, request: Request, state: State, *, again: bool
@@ -158,6 +169,8 @@ class Laws:
         self.user_is_heard(run, request, messages)
         self.fits(run, purpose, request, state, again=again)
         self.capped(messages)
+        self.written(messages)
+        self.pins_are_there(state, messages)
         self.bounded(run, purpose, request, again=again)
         self.prefixed(purpose, request)
 
@@ -182,14 +195,20 @@ class Laws:
         said = [message.text for message in messages if isinstance(message, UserMessage)]
         for whole in {self.task, self.spoken}:
             cut = any(f"of {len(whole)} chars" in each and "truncated" in each for each in said)
-            holds(whole in said or cut, 2, f"the user's words are missing: {whole[:60]!r}")
+            holds(
+                whole in said or (cut and self.was_cut),
+                2,
+                f"the user's words are missing: {whole[:60]!r}",
+            )
 
     def fits(
         self, run: Run, purpose: Purpose, request: Request, state: State, *, again: bool
     ) -> None:
         assert run.waiting is not None
         budget = run.settings.budget
-        room = budget.window - budget.output - run.waiting.expected
+        window = min(budget.window, state.window or budget.window)
+        room = window - budget.output - budget.safety - run.waiting.expected
+        holds(run.waiting.size == size_sent(request), 3, "the request is not what was measured")
         holds(room >= 0, 3, f"the request does not fit by {-room} tokens")
         if not again:
             holds(
@@ -203,7 +222,7 @@ class Laws:
     def capped(self, messages: list[Message]) -> None:
         for message in messages:
             if isinstance(message, ToolMessage):
-                cap = self.caps[message.call_id]
+                cap = self.caps.get(message.call_id, self.largest_cap)
                 holds(len(message.text) <= cap + NOTICE, 4, "a result above its cap")
                 whole = self.lengths[message.call_id]
                 shown = str(whole) in message.text or f"{whole:,}" in message.text
@@ -215,13 +234,31 @@ class Laws:
 
     def bounded(self, run: Run, purpose: Purpose, request: Request, *, again: bool) -> None:
         limits = run.settings.limits
-        rounds = run.spent.rounds
+        spent, rounds = run.spent, run.spent.rounds
+        if purpose is Purpose.WORK and not again:
+            holds(spent.prompt + spent.completion < limits.tokens, 5, "the tokens are spent")
+            holds(spent.cost < limits.cost, 5, "the money is spent")
         holds(rounds <= limits.rounds, 5, f"{rounds} rounds, {limits.rounds} allowed")
         if self.forced:
             holds(purpose is Purpose.CONCLUDE, 5, "work goes on after the end")
             holds(not request.tools, 5, "a conclusion offers tools")
             self.concluded += not again
             holds(self.concluded <= 1, 5, "a run concludes twice")
+
+    def pins_are_there(self, state: State, messages: list[Message]) -> None:
+        for key, text in state.pins:
+            shown = any(text in message.text for message in messages)
+            holds(shown, 2, f"the pinned fact {key!r} is missing")
+
+    def written(self, messages: list[Message]) -> None:
+        for message in messages:
+            holds(message.text == clean(message.text), 4, "a text that no server would take")
+
+    def note_cap(self, before: State, call_id: str) -> None:
+        for run in (before.run,) if before.run else ():
+            for each in run.open:
+                if each.call.id == call_id:
+                    self.caps.setdefault(call_id, run.settings.cap_of(each.tool))
 
     def prefixed(self, purpose: Purpose, request: Request) -> None:
         if purpose is not Purpose.WORK:
@@ -285,8 +322,12 @@ def words(text: str) -> str:
     return clean(text) if text.strip() else "(The user sent an empty message.)"
 
 
-def largest_cap(run: Run) -> int:
-    return max(run.settings.caps.result, *(run.settings.cap_of(tool) for tool in run.tools), 0)
+def size_sent(request: Request) -> Size:
+    """What a request really holds, measured from its messages."""
+    size = size_of_system(request.system) + size_of_tools(request.tools)
+    for message in request.messages:
+        size = size + size_of(message)
+    return size
 
 
 def same(one: Request, other: Request) -> bool:

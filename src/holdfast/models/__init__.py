@@ -1,0 +1,1 @@
+"""Who answers: clients for model servers, each of which only translates."""

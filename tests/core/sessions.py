@@ -48,19 +48,21 @@ NAMES = (*(tool.name for tool in TOOLS), "read", "no.such.tool", "")
 
 any_text = st.text(st.characters() | st.sampled_from("\ud83d\udc00\0\n{}[]\"'🙂中"), max_size=30)
 long_text = st.builds(lambda text, times: text * times, any_text, st.sampled_from((1, 1, 7, 400)))
-any_arguments = (
-    st.builds(lambda path: f'{{"path": "{path}.txt"}}', st.integers(0, 30))
-    | any_text
+good_arguments = st.builds(lambda path: f'{{"path": "{path}.txt"}}', st.integers(0, 30))
+bad_arguments = (
+    any_text
     | st.just('{"index": 7')
     | long_text.map(lambda text: '{"a": "' + text.replace("\\", "").replace('"', "") + '"}')
 )
-any_call = st.builds(WantedCall, st.sampled_from(NAMES), any_arguments, st.sampled_from(("", "x")))
+good_call = st.builds(WantedCall, st.sampled_from([t.name for t in TOOLS]), good_arguments)
+bad_call = st.builds(WantedCall, st.sampled_from(NAMES), bad_arguments, st.sampled_from(("", "x")))
+any_call = good_call | good_call | good_call | bad_call
 any_reply = st.builds(
     Reply,
     text=st.just("") | long_text,
     calls=st.lists(any_call, max_size=4).map(tuple),
-    finish=st.sampled_from((Finish.STOP, Finish.STOP, Finish.STOP, Finish.LENGTH, Finish.REFUSED)),
-    problem=st.sampled_from(("", "", "", "That was no JSON.")),
+    finish=st.sampled_from((Finish.STOP,) * 8 + (Finish.LENGTH, Finish.REFUSED)),
+    problem=st.sampled_from(("",) * 8 + ("That was no JSON.",)),
 )
 any_usage = st.none() | st.builds(Usage, prompt=st.integers(-5, 60_000), cost=st.integers(0, 500))
 any_settings = st.builds(
@@ -79,9 +81,9 @@ any_settings = st.builds(
     reasks=st.integers(0, 2),
 )
 moves = st.sampled_from(
-    ("arrive",) * 14
-    + ("shuffle",) * 3
-    + ("cancel", "steer", "die", "die in mid-write", "alarm", "pin", "tools")
+    ("arrive",) * 12
+    + ("shuffle", "die", "die") * 2
+    + ("cancel", "steer", "die in mid-write", "alarm", "pin", "tools")
 )
 
 

@@ -3,7 +3,7 @@
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.claims import UNVERIFIED
@@ -27,6 +27,7 @@ from holdfast.core.events import (
     UserSpoke,
 )
 from holdfast.core.guards import not_an_answer
+from holdfast.core.history import call_id
 from holdfast.core.instructions import CONCLUDE
 from holdfast.core.limits import (
     Budget,
@@ -57,6 +58,8 @@ def test_law_1_every_call_gets_exactly_one_result_in_order(trace: Trace) -> None
                 assert owed == []
                 owed = [call.id for call in getattr(message, "calls", ())]
         assert owed == []
+    answered = {event.call_id for event in trace.log if isinstance(event, ToolFinished)}
+    assert answered == {call_id(number) for number in range(1, trace.state.calls + 1)}
 
 
 @given(sessions())
@@ -173,6 +176,7 @@ def tools_run(trace: Trace, number: int) -> set[str]:
     return runs[number]
 
 
+@settings(max_examples=300)
 @given(sessions())
 def test_law_6_the_log_makes_the_state_and_nothing_unsafe_happens_twice(trace: Trace) -> None:
     assert replay(trace.log) == trace.state

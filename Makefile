@@ -10,7 +10,7 @@ ARGS ?=
 
 BENCHES := lab/bench/step_cost.py
 # Those that read a folder of data, given as DATA=dir; left out without one.
-BENCHES_WITH_DATA := lab/bench/digests.py lab/bench/tokens.py
+BENCHES_WITH_DATA := lab/bench/digests.py lab/bench/tokens.py lab/bench/repair.py
 
 BIN := .venv/bin
 # Through the environment, so that the build backend is pinned as well.

@@ -157,7 +157,8 @@ def checked(text: str, ledger: Ledger, seen: Iterable[str]) -> str:
     `seen` is what the model was shown by others: its own words are no evidence.
     """
     grounds = Grounds(ledger, seen)
-    lines, governed = [], None
+    lines: list[str] = []
+    governed: re.Match[str] | None = None
     for line in text.splitlines():
         lines.append(marked(line) if grounds.doubts(line, governed) else line)
         if line.rstrip(" *_").endswith(":"):  # a heading: what it says holds for the list below

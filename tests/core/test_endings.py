@@ -648,3 +648,36 @@ def test_a_repeat_can_be_answered_without_running_it() -> None:
     assert refusal.startswith("Not run: you already called read with these exact arguments")
     assert "1 times" not in refusal
     assert played.stopped.reason is StopReason.ANSWERED
+
+
+def test_an_answer_that_was_being_continued_is_not_lost_when_the_continuation_does_not_come() -> (
+    None
+):
+    script = [says("The first half", Finish.LENGTH), says(""), says(""), says("")]
+
+    played = play("tell me", script, {}, Settings(limits=Limits(reasks=2)))
+
+    assert played.stopped.reason is StopReason.ANSWERED
+    assert played.stopped.text == "The first half\n[... the reply reached the output limit]"
+    said = [entry.message.text for entry in played.state.history.body]
+    assert said.count("The first half") == 1
+    assert "" not in said
+
+
+def test_two_halves_of_a_call_written_as_text_are_no_answer() -> None:
+    halves = [says('{"name": "put", ', Finish.LENGTH), says('"arguments": {"a": 1}}')]
+
+    played = play("go", [*halves, says("Now in words.")], {}, Settings(limits=Limits(reasks=2)))
+
+    assert "arguments" not in played.stopped.text
+
+
+def test_words_that_a_run_at_its_limit_did_not_get_to_begin_a_run_of_their_own() -> None:
+    played = play("read", [], TOOLS, settings(rounds=1))
+    played.only(UserSpoke("And tell me the time.", played.tick()))
+    played.script += [says("Half of it."), says("Noon.")]
+
+    played.happens(ModelReplied(1, Reply(calls=(wants("read", path="1.txt"),)), played.tick()))
+
+    assert "followed up" in played.told
+    assert played.stopped.text == "Noon."

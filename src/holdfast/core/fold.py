@@ -307,8 +307,8 @@ def stopped(state: State, event: RunStopped) -> State:
     run = state.run
     assert run is not None
     said = event.text  # also a report by the harness: the next run must know how this one ended
-    if event.reason is StopReason.ANSWERED and run.reply is not None:
-        said = run.reply.text  # earlier parts of it are in the history already
+    if run.parts:  # these are in the history already
+        said = event.text.removeprefix(clean("".join(run.parts))) or said
     history, queued = state.history, run.queued
     if queued and event.reason is StopReason.CANCELLED:
         # Who cancels wants no further run, but was heard.

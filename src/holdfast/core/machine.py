@@ -157,8 +157,8 @@ def next_event(state: State) -> Event | None:
 def between_rounds(state: State, run: Run) -> Event:
     """Every call is answered. What has to happen before the model is asked again?"""
     if reason := limit_crossed(state, run):
-        if run.parts:  # an answer that was being continued is better than a summary of it
-            return RunStopped(reason, clean("".join(run.parts)) + CUT_OFF)
+        if begun := answer_begun(run):
+            return RunStopped(reason, begun + CUT_OFF)
         return EndDecided(reason, limit_sentence(reason, run.settings.limits))
     if run.queued:
         return Steered()
@@ -184,8 +184,8 @@ def judged(state: State, run: Run, reply: Reply) -> Event:
     may_ask_again = run.evidence.reasks < run.settings.limits.reasks
     no_answer = guards.not_an_answer(reply.text) or guards.not_an_answer(said)
     if wrong := reply.problem or no_answer:
-        if not may_ask_again and run.parts and not guards.not_an_answer("".join(run.parts)):
-            return RunStopped(StopReason.ANSWERED, clean("".join(run.parts)) + CUT_OFF)
+        if not may_ask_again and (begun := answer_begun(run)):
+            return RunStopped(StopReason.ANSWERED, begun + CUT_OFF)
         if not may_ask_again:
             return EndDecided(StopReason.CONCLUDED, "The model gave no usable reply.")
         if not reply.text.strip() and not reply.problem:
@@ -194,6 +194,13 @@ def judged(state: State, run: Run, reply: Reply) -> Event:
     if reply.finish is Finish.LENGTH and may_ask_again:
         return Nudged(Why.CUT_SHORT, instructions.CUT_SHORT)
     return RunStopped(StopReason.ANSWERED, whole_or_cut(reply, said))
+
+
+def answer_begun(run: Run) -> str:
+    """The parts of an answer that was to be continued: better than a summary of it, if they are
+    an answer at all."""
+    begun = clean("".join(run.parts))
+    return "" if guards.not_an_answer(begun) else begun
 
 
 def whole_or_cut(reply: Reply, text: str) -> str:

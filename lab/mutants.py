@@ -74,8 +74,8 @@ MUTANTS = (
     Mutant(
         "an unsafe tool runs again after a crash",
         "machine.py",
-        "        if each.started and not may_run_again(each):",
-        "        if False:",
+        "            if each.started and not may_run_again(each):",
+        "            if False:",
     ),
     Mutant(
         "a late result is taken for the current one",

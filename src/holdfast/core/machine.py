@@ -90,15 +90,14 @@ def recover(state: State, at: float | None = None) -> Step:
     A tool that had started runs again only if that is safe; of any other the model is told that
     nobody knows. Performing the effects is the caller's choice: reading a session runs nothing.
     """
-    run = state.run
-    if run is None or run.stopped:
-        return Step(state, (), ())
     time = now(state) if at is None else at
-    events: list[Event] = [Reopened(time)]
-    for each in run.unanswered:
-        if each.started and not may_run_again(each):
-            crashed = ToolFinished(each.call.id, Outcome.UNKNOWN, instructions.CRASHED, time)
-            events.append(crashed)
+    events: list[Event] = []
+    if state.run and not state.run.stopped:
+        events.append(Reopened(time))
+        for each in state.run.unanswered:
+            if each.started and not may_run_again(each):
+                text = instructions.CRASHED
+                events.append(ToolFinished(each.call.id, Outcome.UNKNOWN, text, time))
     state, followed = settle(replay(events, state))
     return Step(state, (*events, *followed), tuple(owed(state)))
 

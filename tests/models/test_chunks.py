@@ -213,7 +213,7 @@ def test_a_think_block_at_the_beginning_is_no_answer_however_it_is_cut(
         )
         assert (end.reply.text, end.reply.reasoning) == (text, reasoning)
         assert "".join(piece.text for piece in pieces if isinstance(piece, Said)) == text
-        assert ("a <think> block was never closed" in end.repairs) == ("never" in content)
+        assert ("a <think> block was never closed" in end.notes) == ("never" in content)
     assert whole({"content": content}).reply == Reply(text=text, reasoning=reasoning)
 
 
@@ -301,7 +301,7 @@ def test_a_call_without_arguments_gets_an_empty_object_unless_it_was_cut() -> No
     empty = tool(part(0, "x", "f", None))
 
     assert replied(empty, delta("tool_calls")) == Replied(
-        Reply(calls=(WantedCall("f", "{}", "x"),)), None, repairs=("a call without arguments",)
+        Reply(calls=(WantedCall("f", "{}", "x"),)), None, notes=("a call without arguments",)
     )
     assert replied(empty, delta("length")).reply.calls == (WantedCall("f", "", "x"),)
 
@@ -323,7 +323,7 @@ def test_a_call_without_arguments_gets_an_empty_object_unless_it_was_cut() -> No
 def test_the_finish_reason_is_translated(
     reason: str, finish: Finish, repairs: tuple[str, ...]
 ) -> None:
-    expected = Replied(Reply(text="a", finish=finish), None, repairs=repairs)
+    expected = Replied(Reply(text="a", finish=finish), None, notes=repairs)
 
     assert replied(*says("a"), delta(reason)) == expected
     assert whole({"content": "a"}, reason) == expected
@@ -367,7 +367,7 @@ def test_nothing_of_a_stream_that_did_not_end_properly_is_used(
 def test_done_is_an_end_too_if_something_whole_was_said() -> None:
     assert read(*says("<", "th"), DONE) == (
         [Said("<th")],
-        Replied(Reply(text="<th"), None, repairs=("no finish reason",)),
+        Replied(Reply(text="<th"), None, notes=("no finish reason",)),
     )
     assert replied(tool(part(0, "x", *A)), DONE).reply.calls == (WantedCall(*A, "x"),)
 

@@ -1,10 +1,10 @@
-"""The one seam to whoever answers: a request goes in, pieces come out, and at the end a reply.
+"""The one seam to whoever answers: a request goes in, pieces are told, and a reply comes out.
 
 A reply is used whole or not at all: nothing of a broken stream is ever acted on. Whatever goes
 wrong is a `ModelError` of one of five kinds, and any other exception out of a client is a bug.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -30,18 +30,49 @@ class Thought:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """How far the server has read the prompt, where it says so."""
+
+    done: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Nothing comes yet, and this is why: a model is loading, a server is asked again later."""
+
+    why: str
+    seconds: float
+    """Until the next try."""
+    model: str = ""
+    """Who is asked then."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """What was told of this reply so far is void: it broke off, and another is asked for."""
+
+    why: str
+
+
+Piece: TypeAlias = Said | Thought | Reading | Waiting | TakenBack
+Tell: TypeAlias = Callable[[Piece], None]
+"""Where the pieces go while a reply is on its way. It must not wait."""
+
+
+@dataclass(frozen=True, slots=True)
 class Replied:
-    """The end of a stream that ended well. Exactly one, and last."""
+    """A reply that came to its end."""
 
     reply: Reply
-    usage: Usage | None
+    usage: Usage | None = None
+    """None: the server did not say."""
     model: str = ""
     """Who answered, in the server's words: some serve another model than the one asked for."""
-    repairs: tuple[str, ...] = ()
-    """What had to be mended to read it, in words for people."""
-
-
-Piece: TypeAlias = Said | Thought | Replied
+    notes: tuple[str, ...] = ()
+    """What had to be done to get it: mended, tried again, asked elsewhere. For people."""
+    by: str = ""
+    """The name of the fallback that answered in the place of the model asked for; else empty."""
 
 
 class ModelError(Exception):
@@ -55,6 +86,8 @@ class ModelError(Exception):
         window: int | None = None,
         tokens: int | None = None,
         retry_after: float | None = None,
+        loading: bool = False,
+        problem: str = "",
     ) -> None:
         super().__init__(f"{failure.value}: {detail}")
         self.failure = failure
@@ -62,10 +95,22 @@ class ModelError(Exception):
         self.window = window
         self.tokens = tokens
         self.retry_after = retry_after
+        self.loading = loading
+        """The model is being loaded, and will answer when it is: patience, not a failed try."""
+        self.problem = problem
+        """What the model did wrong, in words for it, where that is why its reply was lost."""
 
 
 class Model(Protocol):
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What people call it, and what its tokens are counted under."""
 
-    def reply(self, request: Request) -> AsyncIterator[Piece]: ...
+    async def reply(self, request: Request, tell: Tell, *, attempt: int = 0) -> Replied:
+        """The whole reply, or a `ModelError`. Being cancelled closes the connection at once.
+
+        `attempt` counts the tries before this one that failed: the same request is then sent
+        with another seed, because the same again would only fail the same way.
+        """
+
+    async def aclose(self) -> None: ...

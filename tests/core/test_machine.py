@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from inline_snapshot import snapshot
 
-from holdfast.core.effects import Request
+from holdfast.core.effects import CallModel, Request
 from holdfast.core.events import (
     Finish,
     ModelReplied,
@@ -499,3 +499,35 @@ def test_an_empty_message_of_the_user_is_passed_on_as_one() -> None:
 
     assert sent(played.requests[-1]) == ["user: (The user sent an empty message.)"]
     assert played.stopped.text == "What can I do for you?"
+
+
+# --- who answered ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("by", "reports"), [("", 1), ("another-model", 0)])
+def test_only_the_model_of_the_run_teaches_how_it_counts(by: str, reports: int) -> None:
+    played = Played([], {})
+    (ask,) = played.only(UserSpoke("How large is a large file?", 1.0, Settings(system="Be brief.")))
+    assert isinstance(ask, CallModel)
+    usage = Usage(prompt=40, completion=5)
+
+    played.only(ModelReplied(1, Reply(text="Very."), 2.0, usage, by=by, notes=("tried again",)))
+
+    assert played.state.gauge.reports == reports
+    assert played.state.run is not None
+    assert played.state.run.spent.prompt == 40
+    assert played.told[-2].startswith(f"{by or 'model'}: Very. (tried again)")
+
+
+def test_what_a_provider_wants_back_goes_back_with_the_calls_it_came_with() -> None:
+    sealed = '{"signature":"abc"}'
+    script = [
+        Says(Reply(calls=(wants("read", path="a"),), owed=sealed)),
+        Says(Reply(calls=(wants("read", path="b"),), owed="x" * 1_000_000)),
+        Says(Reply(text="Done.", owed=sealed)),
+    ]
+
+    played = play("go", script, FILES).user("and now?")
+
+    replies = [each for each in played.requests[-1].messages if isinstance(each, AssistantMessage)]
+    assert [reply.owed for reply in replies] == [sealed, "", ""]

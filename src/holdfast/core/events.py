@@ -42,6 +42,8 @@ class Reply:
     """For people; never an answer, never sent back."""
     problem: str = ""
     """What was wrong with it, in words for the model, where the client could not read a call."""
+    owed: str = ""
+    """What the provider demands back with this reply, sealed: only its client can read it."""
 
 
 class Failure(Enum):
@@ -99,6 +101,10 @@ class ModelReplied:
     at: float
     usage: Usage | None = None
     """None: the server did not say."""
+    by: str = ""
+    """The name of the fallback that answered in the place of the run's model; else empty."""
+    notes: tuple[str, ...] = ()
+    """What had to be done to get it: mended, tried again, asked elsewhere. For people."""
 
 
 @dataclass(frozen=True, slots=True)

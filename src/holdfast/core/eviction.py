@@ -88,12 +88,12 @@ def recut(entry: Entry, to: int) -> Entry:
             notice = f"The whole result had {entry.length:,} chars"
             result = replace(result, text=cut(text, to, Keep.ENDS, notice))
             return replace(entry, message=result, size=size_of(result))
-        case AssistantMessage(text, calls):
+        case AssistantMessage(text, calls) as reply:
             share = max(SMALLEST_ARGUMENTS, to // (len(calls) + 1))
             shorter = tuple(
                 replace(call, arguments=shorten_arguments(call.arguments, share)) for call in calls
             )
-            reply = AssistantMessage(cut(text, share), shorter)
+            reply = replace(reply, text=cut(text, share), calls=shorter)
             return replace(entry, message=reply, size=size_of(reply))
         case _:
             return entry

@@ -200,7 +200,9 @@ def closed(reply: Reply, calls: tuple[OpenCall, ...], caps: Caps) -> Iterator[En
         replace(each.call, arguments=shorten_arguments(each.call.arguments, caps.arguments))
         for each in calls
     )
-    message = AssistantMessage(cut(clean(reply.text), caps.text), shown)
+    # What is owed cannot be cut, so it is kept whole or not at all.
+    owed = clean(reply.owed) if calls and len(reply.owed) <= caps.text else ""
+    message = AssistantMessage(cut(clean(reply.text), caps.text), shown, owed)
     yield Entry(message, size_of(message), length=len(reply.text))
     for each in calls:
         if each.result is None:

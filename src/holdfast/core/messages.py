@@ -27,6 +27,8 @@ class UserMessage:
 class AssistantMessage:
     text: str
     calls: tuple[ToolCall, ...] = ()
+    owed: str = ""
+    """Sealed words of the provider that must go back to it with the calls they came with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,9 @@ def replied(state: State, event: ModelReplied) -> State:
         late = run.spent.adding(event.usage) if event.usage else run.spent
         return replace(state, run=replace(run, spent=late))
     waiting, told = run.waiting, event.usage
-    believed = told is not None and state.gauge.believes(waiting.size, told.prompt)
+    # A fallback counts with another tokenizer, which says nothing about the run's own model.
+    own = told is not None and not event.by
+    believed = told is not None and (not own or state.gauge.believes(waiting.size, told.prompt))
     usage = estimated(state.gauge, waiting, event.reply)
     if told is not None:
         usage = told if believed else replace(told, prompt=usage.prompt)
@@ -75,7 +77,7 @@ def replied(state: State, event: ModelReplied) -> State:
         spent=run.spent.adding(usage),
         miscounted=(told.prompt, waiting.expected) if told and odd else None,
     )
-    if told is not None:
+    if told is not None and own:
         state = replace(state, gauge=state.gauge.learn(waiting.size, told.prompt))
     if waiting.purpose is Purpose.SUMMARISE:
         return replace(state, run=replace(run, summary=event.reply))

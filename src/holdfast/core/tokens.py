@@ -69,8 +69,8 @@ def size_of(message: Message) -> Size:
             return _measure(messages=1, prose=text)
         case ToolMessage(text=text):
             return _measure(messages=1, json=text)
-        case AssistantMessage(text, calls):
-            size = _measure(messages=1, prose=text)
+        case AssistantMessage(text, calls, owed):
+            size = _measure(messages=1, prose=text, json=owed)
             for call in calls:
                 size += _measure(calls=1, json=call.name + call.arguments)
             return size

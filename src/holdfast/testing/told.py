@@ -46,12 +46,12 @@ def line_of(event: Event) -> str:
     match event:
         case UserSpoke(text):
             return f"user: {text}"
-        case ModelReplied(_, reply):
+        case ModelReplied(_, reply, by=by, notes=notes):
             calls = ", ".join(f"{call.name}({call.arguments})" for call in reply.calls)
             said = " ".join(part for part in (reply.text, calls) if part) or "(nothing)"
-            return f"model: {said}" + (
-                f" [{reply.finish.value}]" if reply.finish.value != "stop" else ""
-            )
+            finish = f" [{reply.finish.value}]" if reply.finish.value != "stop" else ""
+            noted = f" ({'; '.join(notes)})" if notes else ""
+            return f"{by or 'model'}: {said}{finish}{noted}"
         case ModelFailed(_, failure, detail):
             return f"model failed: {failure.value}: {detail}"
         case ToolFinished(call_id, outcome, text):

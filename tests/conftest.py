@@ -1,5 +1,7 @@
-"""Hypothesis: the same examples on every machine of CI, more of them when someone has time."""
+"""Hypothesis: the same examples on every machine of CI, more of them when someone has time.
+And the event loop of tests that wait: the one our HTTP client runs on."""
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -8,3 +10,8 @@ settings.register_profile(
     "long", deadline=None, suppress_health_check=slow, max_examples=3_000, print_blob=True
 )
 settings.load_profile("default")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"

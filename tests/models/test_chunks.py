@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from holdfast.core.events import Failure, Finish, Reply, WantedCall
 from holdfast.core.limits import Usage
 from holdfast.models.base import ModelError, Replied, Said, Thought
-from holdfast.models.chunks import EMPTY_STREAM, ReplySoFar
+from holdfast.models.chunks import EMPTY_STREAM, NO_REASON, ReplySoFar
 from holdfast.models.failures import failure_in, failure_of
 
 STOP = {"choices": [{"finish_reason": "stop", "index": 0, "delta": {}}]}
@@ -189,22 +189,13 @@ def test_whatever_is_named_like_a_thought_is_one(
 @pytest.mark.parametrize(
     ("content", "text", "reasoning"),
     [
-        ("<think>hm</think>yes", "yes", "hm"),
         ("\n <think>\nhm</think>\n\nyes\n", "yes\n", "\nhm"),
-        ("<think></think>yes", "yes", ""),
-        ("<think>a</think> <think>b</think> yes", "yes", "ab"),
-        ("<think>a < b </thin k> </think>yes", "yes", "a < b </thin k> "),
         ("<think>never closed </thi", "", "never closed </thi"),
         ("Write <think> first, then </think>.", "Write <think> first, then </think>.", ""),
-        ("<thinker>", "<thinker>", ""),
         ("  <thi", "  <thi", ""),
-        ("  plain", "  plain", ""),
-        ("<think>hm</think>say <think>x</think>", "say <think>x</think>", "hm"),
-        (" " * 70 + "<think>a</think>", " " * 70 + "<think>a</think>", ""),
-        ("<think>hm</think>" + " " * 70 + "yes", "yes", "hm"),
     ],
 )
-def test_a_think_block_at_the_beginning_is_no_answer_however_it_is_cut(
+def test_a_thought_at_the_beginning_of_the_text_is_no_answer_however_it_is_cut(
     content: str, text: str, reasoning: str
 ) -> None:
     for size in (1, 2, 3, 5, 8, 100):
@@ -215,6 +206,15 @@ def test_a_think_block_at_the_beginning_is_no_answer_however_it_is_cut(
         assert "".join(piece.text for piece in pieces if isinstance(piece, Said)) == text
         assert ("a <think> block was never closed" in end.notes) == ("never" in content)
     assert whole({"content": content}).reply == Reply(text=text, reasoning=reasoning)
+
+
+def test_a_thought_without_its_beginning_is_told_as_an_answer_and_is_none_in_the_reply() -> None:
+    field = {"choices": [{"delta": {"reasoning_content": "well. "}}]}
+    pieces, end = read(field, *says("hm\n</th", "ink>\n\n", "yes"), STOP)
+
+    assert pieces[1:] == [Said("hm\n</th"), Said("ink>\n\n"), Said("yes")]
+    assert end.reply == Reply(text="yes", reasoning="well. hm\n")
+    assert end.notes == ("a thought without its beginning",)
 
 
 def test_text_is_clean_and_a_character_in_two_halves_is_one() -> None:
@@ -347,9 +347,9 @@ def test_a_refusal_is_said_and_known_as_one() -> None:
         ([DONE], EMPTY_STREAM),
         (says("half an ans"), "the stream broke off after 1 chunks"),
         ([tool(part(0, "x", *A))], "the stream broke off after 1 chunks"),
-        ([delta(role="assistant"), DONE], "no finish reason, and nothing whole was said"),
-        ([delta(reasoning="hm"), DONE], "no finish reason, and nothing whole was said"),
-        ([tool(part(0, "x", "f", '{"a": 7')), DONE], "no finish reason, and nothing whole was said"),
+        ([delta(role="assistant"), DONE], NO_REASON),
+        ([delta(reasoning="hm"), DONE], NO_REASON),
+        ([tool(part(0, "x", "f", '{"a": 7')), DONE], NO_REASON),
         ([*says("a"), delta("error")], "the server gave up: error"),
         ([None], "not a chunk: null"),
         (["text"], "not a chunk: text"),
@@ -364,12 +364,16 @@ def test_nothing_of_a_stream_that_did_not_end_properly_is_used(
     assert (raised.value.failure, raised.value.detail) == (Failure.GARBLED, detail)
 
 
-def test_done_is_an_end_too_if_something_whole_was_said() -> None:
-    assert read(*says("<", "th"), DONE) == (
-        [Said("<th")],
-        Replied(Reply(text="<th"), None, notes=("no finish reason",)),
+def test_done_is_no_end_of_a_stream_that_does_not_say_why_it_ended() -> None:
+    for chunks in (says("yes"), [tool(part(0, "x", *A))]):
+        with pytest.raises(ModelError, match=NO_REASON):
+            replied(*chunks, DONE)
+
+
+def test_a_message_that_came_whole_needs_no_reason() -> None:
+    assert whole({"content": "yes"}, finish=None) == Replied(
+        Reply(text="yes"), None, notes=("no finish reason",)
     )
-    assert replied(tool(part(0, "x", *A)), DONE).reply.calls == (WantedCall(*A, "x"),)
 
 
 @pytest.mark.parametrize(
@@ -609,4 +613,5 @@ def test_how_a_text_is_cut_into_deltas_changes_nothing(text: str, cuts: list[int
     pieces, end = read(*says(*parts), STOP)
 
     assert end == read(*says(text), STOP)[1]
-    assert "".join(each.text for each in pieces if isinstance(each, Said)) == end.reply.text
+    told = "".join(each.text for each in pieces if isinstance(each, Said))
+    assert told == (text if "a thought without its beginning" in end.notes else end.reply.text)

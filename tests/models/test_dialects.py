@@ -1,7 +1,6 @@
 """Calls written as text: found in every form that models have, and nowhere else."""
 
 import json
-import time
 from collections.abc import Callable
 
 import pytest
@@ -10,98 +9,46 @@ from hypothesis import strategies as st
 
 from holdfast.core.events import WantedCall
 from holdfast.core.tools import ToolSpec
-from holdfast.models.dialects import (
-    CUT,
-    Dialect,
-    Final,
-    Spoken,
-    history_result,
-    history_text,
-    instructions,
-    read,
-)
-
-TOOLS = {
-    "read": json.dumps(
-        {"properties": {"path": {"type": "string"}, "lines": {"type": ["integer", "null"]}}}
-    ),
-    "search_docs": "{}",
-    "files.list": "{}",
-}
-READ = WantedCall("read", '{"path":"a.md"}')
-SEARCH = WantedCall("search_docs", '{"query":"x"}')
-CALL = '{"name": "read", "arguments": {"path": "a.md"}}'
-OTHER = '{"name": "search_docs", "arguments": {"query": "x"}}'
-BEGIN, SEP, END = "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"
+from holdfast.models.asked import Final
+from holdfast.models.dialects import CUT, Spoken, read
+from holdfast.models.spoken import Dialect, history_result, history_text, instructions
+from tests.models.growth import UNITS, grows_no_faster_than
+from tests.models.styles import BEGIN, CALL, END, EXAMPLES, FRAGMENTS, OTHER, READ, SEP, TOOLS
 
 
-@pytest.mark.parametrize(
-    ("family", "text", "calls"),
-    [
-        ("ADR-0005", 'TOOL_CALL {"tool": "read", "input": {"path": "a.md"}}', [READ]),
-        ("in small letters", 'tool_call: {"tool": "read", "input": {"path": "a.md"}}', [READ]),
-        ("two at once", 'TOOL_CALL {"tool": "read", "input": {"path": "a.md"}}\n'
-         'TOOL_CALL {"tool": "search_docs", "input": {"query": "x"}}', [READ, SEARCH]),
-        ("strict JSON", '{"type":"tool_call","tool":"read","input":{"path":"a.md"}}', [READ]),
-        ("Hermes, Qwen", f"<tool_call>\n{CALL}\n</tool_call>\n<tool_call>\n{OTHER}\n</tool_call>",
-         [READ, SEARCH]),
-        ("Hermes, not closed", f"<tool_call>\n{CALL}", [READ]),
-        ("two in one tag", f"<tool_call>\n{CALL}\n{OTHER}\n</tool_call>", [READ, SEARCH]),
-        ("Llama 3, tagged", '<function=read>{"path": "a.md"}</function>', [READ]),
-        ("Llama 3, JSON", '{"name": "read", "parameters": {"path": "a.md"}}; '
-         '{"name": "search_docs", "parameters": {"query": "x"}}', [READ, SEARCH]),
-        ("Llama 3, token", '<|python_tag|>{"name": "read", "parameters": {"path": "a.md"}}<|eom_id|>',
-         [READ]),
-        ("Qwen coder", "<tool_call>\n<function=read>\n<parameter=path>\na.md\n</parameter>\n"
-         "</function>\n</tool_call>", [READ]),
-        ("MiniMax", '<minimax:tool_call>\n<invoke name="read">\n<parameter name="path">a.md'
-         "</parameter>\n</invoke>\n</minimax:tool_call>", [READ]),
-        ("GLM", "<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a.md</arg_value>\n</tool_call>",
-         [READ]),
-        ("Qwen2.5 coder", f"```json\n{CALL}\n```", [READ]),
-        ("in one line", f"```json {CALL}```", [READ]),
-        ("fence not closed", f"```json\n{CALL}", [READ]),
-        ("fence without a language", f"```\n{CALL}\n```", [READ]),
-        ("marked fence", f"```tool_call\n{CALL}\n```", [READ]),
-        ("markup in a fence", f"```\n<tool_call>{CALL}</tool_call>\n```", [READ]),
-        ("Gemma", '```tool_code\nread(path="a.md")\n```', [READ]),
-        ("doubled braces", f"{{{CALL}}}", [READ]),
-        ("list", f"[{CALL}, {OTHER}]", [READ, SEARCH]),
-        ("xLAM", f'{{"tool_calls": [{CALL}]}}', [READ]),
-        ("OpenAI", '{"type": "function", "function": {"name": "read", "arguments": '
-         '"{\\"path\\":\\"a.md\\"}"}}', [READ]),
-        ("Mistral", f"[TOOL_CALLS] [{CALL}, {OTHER}]", [READ, SEARCH]),
-        ("Mistral v11", '[TOOL_CALLS]read{"path": "a.md"}[TOOL_CALLS]search_docs{"query": "x"}',
-         [READ, SEARCH]),
-        ("Mistral v13", '[TOOL_CALLS]read[CALL_ID]Abc123xyz[ARGS]{"path": "a.md"}', [READ]),
-        ("LFM2", "<|tool_call_start|>[read(path='a.md'), search_docs(query=\"x\")]<|tool_call_end|>",
-         [READ, SEARCH]),
-        ("LocalCowork", '[files.list(path="/a]", deep=True, n=3)]',
-         [WantedCall("files.list", '{"path":"/a]","deep":true,"n":3}')]),
-        ("LocalCowork, lines", 'Tool: read\nArguments: {"path": "a.md"}', [READ]),
-        ("ReAct", 'Action: read\nAction Input: {"path": "a.md"}', [READ]),
-        ("DeepSeek V3", f"<｜tool▁calls▁begin｜>{BEGIN}function{SEP}read\n```json\n"
-         f'{{"path": "a.md"}}\n```{END}<｜tool▁calls▁end｜>', [READ]),
-        ("DeepSeek V3.1", f'<｜tool▁calls▁begin｜>{BEGIN}read{SEP}{{"path": "a.md"}}{END}'
-         f'{BEGIN}search_docs{SEP}{{"query": "x"}}{END}<｜tool▁calls▁end｜>', [READ, SEARCH]),
-        ("Kimi K2", "<|tool_calls_section_begin|><|tool_call_begin|>functions.read:0"
-         '<|tool_call_argument_begin|>{"path": "a.md"}<|tool_call_end|><|tool_calls_section_end|>',
-         [READ]),
-        ("gpt-oss", '<|channel|>commentary to=functions.read <|constrain|>json<|message|>'
-         '{"path": "a.md"}<|call|>', [READ]),
-        ("no arguments", '<tool_call>{"name": "read"}</tool_call>', [WantedCall("read", "{}")]),
-        ("a tool that is not there", '<tool_call>{"name": "raed", "arguments": {}}</tool_call>',
-         [WantedCall("raed", "{}")]),
-        ("with an id", '{"id": "c7", "name": "read", "arguments": {"path": "a.md"}}',
-         [WantedCall("read", '{"path":"a.md"}', "c7")]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("style", "text", "calls"), EXAMPLES)
 def test_calls_are_found_in_every_form_and_nothing_is_left(
-    family: str, text: str, calls: list[WantedCall]
+    style: str, text: str, calls: list[WantedCall]
 ) -> None:
     spoken = read(text, TOOLS)
 
-    assert (spoken.text, list(spoken.calls), spoken.problem) == ("", calls, ""), family
+    assert (spoken.text, list(spoken.calls), spoken.problem) == ("", calls, ""), style
+
+
+@pytest.mark.parametrize(
+    ("style", "text", "calls"), [each for each in EXAMPLES if each[0] != "fence not closed"]
+)
+def test_what_stands_around_a_call_stays_as_it_is(
+    style: str, text: str, calls: list[WantedCall]
+) -> None:
+    before, after = "# Well, \n\n- a {b} <i>c</i>\n", "\n\nSo it *is*. \n```py\n[x(y)]\n```\n"
+
+    spoken = read(before + text + after, TOOLS)
+
+    assert (list(spoken.calls), spoken.problem) == (calls, ""), style
+    breaks = "\n" * (len(calls) - 1)  # those that stood between the calls
+    assert spoken.text in (before + after, before + breaks + after)
+
+
+@pytest.mark.parametrize(("style", "text", "calls"), EXAMPLES)
+def test_no_beginning_of_a_call_is_another_one(
+    style: str, text: str, calls: list[WantedCall]
+) -> None:
+    for end in range(len(text)):
+        spoken = read(text[:end], TOOLS)
+
+        assert list(spoken.calls) == calls[: len(spoken.calls)], (style, text[:end])
+        assert spoken.calls or spoken.text == text[:end]
 
 
 @pytest.mark.parametrize(
@@ -332,15 +279,6 @@ def test_a_cut_call_is_whole_or_none(
         assert json.loads(call.arguments) == arguments
 
 
-FRAGMENTS = st.sampled_from(
-    ["TOOL_CALL ", "FINAL ", CALL, OTHER, "{", "}", "[", "]", '"', "\n", "```", "```json\n", "<tool_call>",
-     "</tool_call>", "<function=read>", "<parameter=a>", "</parameter>", "</function>", "[TOOL_CALLS]",
-     "read(", "a=1", ")", "[read(", BEGIN, SEP, END, "<think>", "</think>", "<|python_tag|>", "'", "\\",
-     '{"name": ', '"read"', "<arg_key>", "a</arg_key><arg_value>", "</arg_value>", "<|channel|>x to=read",
-     "<|message|>", '{"type": "final", "answer": ', '{"tool_calls": ', "[]", "null", "\ud800", "\x00"]
-)  # fmt: skip
-
-
 @given(st.lists(FRAGMENTS, max_size=14).map("".join) | st.text(), st.booleans())
 def test_no_text_breaks_it_and_every_call_has_an_object(text: str, typed: bool) -> None:
     spoken = read(text, TOOLS if typed else list(TOOLS))
@@ -352,22 +290,12 @@ def test_no_text_breaks_it_and_every_call_has_an_object(text: str, typed: bool) 
         assert spoken.text == text
 
 
-@pytest.mark.parametrize(
-    "unit",
-    ["{", '\n{"', "\n{", '\n{"a":1}', "TOOL_CALL {", 'TOOL_CALL {"a": 1, ', "<tool_call>", "<tool_call>{",
-     '<tool_call>{"name": "read",', "<function=read><parameter=a>", "```", "```json\n", '```json\n{"a":',
-     "[read(", "[read(a=[", "[read(a='", "<think>", "[TOOL_CALLS]", "<|channel|>x to=read", "\n[", " ",
-     "Action: read\nAction Input: {", BEGIN, "<tool_call>read<arg_key>", "</parameter> ", f"{CALL} ", "~~~"],
-)  # fmt: skip
+@pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("after", ["", "</tool_call>"])
-def test_time_grows_with_the_text_and_not_faster(unit: str, after: str) -> None:
-    def seconds(length: int) -> float:
-        text = unit * (length // len(unit)) + after
-        begun = time.process_time()
-        read(text, TOOLS)
-        return time.process_time() - begun
-
-    assert seconds(120_000) < 10 * min(seconds(30_000), seconds(30_000)) + 0.5
+def test_the_work_grows_with_the_text_and_not_faster(unit: str, after: str) -> None:
+    assert grows_no_faster_than(
+        lambda length: unit * (length // len(unit)) + after, lambda text: read(text, TOOLS)
+    )
 
 
 # --- teaching it ----------------------------------------------------------------------------

@@ -75,6 +75,17 @@ class Replied:
     """The name of the fallback that answered in the place of the model asked for; else empty."""
 
 
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The tokens of a request, counted and not estimated."""
+
+    tokens: int
+    by: str
+    """Who counted."""
+    exact: bool = True
+    """False: the texts were counted, and what a template puts around them was not."""
+
+
 class ModelError(Exception):
     """The world's mistake, translated at the door."""
 
@@ -113,4 +124,8 @@ class Model(Protocol):
         with another seed, because the same again would only fail the same way.
         """
 
-    async def aclose(self) -> None: ...
+    async def count(self, request: Request) -> Count | None:
+        """The tokens of a request; None where nobody can say."""
+
+    async def aclose(self) -> None:
+        """Give up the connections. A later request makes new ones."""

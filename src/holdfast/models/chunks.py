@@ -15,13 +15,15 @@ from holdfast.core.limits import Usage
 from holdfast.core.messages import clean
 from holdfast.models.base import ModelError, Replied, Said, Thought
 from holdfast.models.failures import failure_in, json_of, number_in, shown
+from holdfast.models.thinking import Apart, unopened
 
 EMPTY_STREAM = "empty stream"
 """The detail of a failure that may be an overflow: llama-cpp-python answers a request that is too
 long with status 200 and a stream without a single event."""
-OPEN, CLOSE = "<think>", "</think>"
-MOST_BLANK = 64
-"""Blanks before a `<think>`; a text with more of them is no block."""
+LEAKED = ("</s>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<end_of_turn>", "<|end_of_text|>")
+"""With these a model ends its turn. Old servers, and new ones with a wrong template, let them
+through."""
+NO_REASON = "the stream does not say why it ended"
 TEXT_FIELDS = ("text", "thinking", "reasoning", "summary", "refusal", "content")
 """Where the text of a part may stand, the likeliest first."""
 ENDINGS: Mapping[str, Finish | Failure] = {
@@ -91,60 +93,12 @@ class Draft:
             self.arguments.append(arguments)
 
 
-class Apart:
-    """Parts the `<think>` blocks that begin a text from the answer after them."""
-
-    def __init__(self) -> None:
-        self.thinking = self._answering = self._thought = False
-        self._held = ""
-
-    def feed(self, text: str) -> Iterator[Said | Thought]:
-        if self._answering:
-            yield Said(text)
-            return
-        text = self._held + text
-        while True:
-            if self.thinking:
-                thought, closed, after = text.partition(CLOSE)
-                self._held = "" if closed else beginning_of(CLOSE, thought)
-                if thought := thought[: len(thought) - len(self._held)]:
-                    yield Thought(thought, "think")
-                if not closed:
-                    return
-                self.thinking, text = False, after
-            start = text.lstrip()
-            text = start if self._thought else text
-            is_near = len(text) - len(start) <= MOST_BLANK
-            if is_near and start.startswith(OPEN):
-                self.thinking = self._thought = True
-                text = start[len(OPEN) :]
-            elif is_near and OPEN.startswith(start):
-                self._held = text
-                return
-            else:
-                self._answering, self._held = True, ""
-                yield Said(text)
-                return
-
-    def end(self) -> Iterator[Said | Thought]:
-        """What was held back, in case it was the beginning of a tag."""
-        if held := self._held:
-            self._held, self._answering = "", not self.thinking
-            yield Thought(held, "think") if self.thinking else Said(held)
-
-
-def beginning_of(tag: str, text: str) -> str:
-    """The end of `text` that may be the beginning of `tag`."""
-    start = text.rfind("<", -len(tag))
-    return text[start:] if start >= 0 and tag.startswith(text[start:]) else ""
-
-
 class ReplySoFar:
     """Reads the answer to one request: chunk by chunk, or whole."""
 
     def __init__(self) -> None:
         self._chunks = 0
-        self._done = self._refused = False
+        self._done = self._refused = self._streamed = False
         self._said: list[str] = []
         self._thought: list[str] = []
         self._apart = Apart()
@@ -156,6 +110,7 @@ class ReplySoFar:
 
     def feed(self, chunk: object) -> list[Said | Thought]:
         """The pieces in one chunk of a stream; a `ModelError` if it reports a failure."""
+        self._streamed = True
         choice = self._choice(chunk)
         return self._kept(self._pieces(choice.get("delta"), choice))
 
@@ -174,7 +129,7 @@ class ReplySoFar:
         """The reply, if it came to its end: nothing of one that did not is used."""
         if not self._chunks:
             raise ModelError(Failure.GARBLED, EMPTY_STREAM)
-        text = clean("".join(self._said))
+        before, text = self._answer()
         drafts = [each for each in self._calls if each.name or each.arguments]
         if not drafts and self._legacy.name:  # some servers send a call both ways
             drafts = [self._legacy]
@@ -185,6 +140,9 @@ class ReplySoFar:
                 self._repair(f"unknown finish reason {one_line(self._reason)[:40]!r}")
         elif not self._done:
             raise ModelError(Failure.GARBLED, f"the stream broke off after {self._chunks} chunks")
+        elif self._streamed:
+            # `[DONE]` alone is no proof: proxies add it when the server behind them has died.
+            raise ModelError(Failure.GARBLED, NO_REASON)
         elif not (text.strip() or drafts) or not all(each.is_whole() for each in drafts):
             raise ModelError(Failure.GARBLED, "no finish reason, and nothing whole was said")
         else:
@@ -197,9 +155,22 @@ class ReplySoFar:
             self._repair("a <think> block was never closed")
         calls = tuple(self._wanted(each, ending) for each in drafts)
         ending = Finish.REFUSED if self._refused else ending
-        thought = clean("".join(self._thought))
+        thought = clean("".join((*self._thought, before)))
         reply = Reply(text=text, calls=calls, finish=ending, reasoning=thought)
         return Replied(reply, self._usage, self._model, tuple(self._repairs))
+
+    def _answer(self) -> tuple[str, str]:
+        """What was said, without the thought it may turn out to begin with."""
+        text = clean("".join(self._said))
+        if text.endswith(LEAKED):
+            text = text[: max(map(text.rfind, LEAKED))]
+            self._repair("a mark of the template in the text")
+        if self._apart.found:
+            return "", text
+        thought, answer = unopened(text)
+        if answer != text:
+            self._repair("a thought without its beginning")
+        return thought, answer
 
     def _choice(self, chunk: object) -> dict[str, object]:
         """The first choice, after what the chunk says of everything else."""

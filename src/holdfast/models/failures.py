@@ -15,6 +15,7 @@ from holdfast.core.events import Failure
 from holdfast.core.jsontext import STRICT, dumped, one_line, parsed
 from holdfast.core.messages import clean
 from holdfast.models.base import ModelError
+from holdfast.models.repair import repaired
 
 UNREADABLE = "[a value that cannot be written as JSON]"
 
@@ -45,6 +46,8 @@ OVERFLOWS = (
     "prompt is greater than the context length",
     # Ollama
     "input length exceeds the context length",
+    "input length ({tokens} tokens) exceeds the model's maximum context length ({window} tokens)",
+    "prompt is longer than the context length",
     "prompt too long; exceeded max context length",
     # Anthropic
     "prompt is too long: {tokens} tokens > {window} maximum",
@@ -76,14 +79,27 @@ STATUSES: Mapping[int, Failure] = {
 }
 FAMILIES = {3: Failure.REJECTED, 4: Failure.REJECTED}
 """What the other statuses mean, by their hundreds; the rest is garbled, 200 with a page too."""
-UNPAID = "insufficient_quota"
-"""It comes with a status that means busy, but no waiting will mend it."""
+HOPELESS = ("insufficient_quota", "requires more system memory")
+"""What comes with a status that means busy or garbled, but no second try will mend it."""
 WORDS = (
-    (UNPAID, Failure.REJECTED),
+    ("|".join(HOPELESS), Failure.REJECTED),
     (r"rate.?limit|overloaded|unavailable|too many requests|resource_exhausted", Failure.BUSY),
     (r"authentication|permission|not_found|invalid_request|invalid_argument", Failure.REJECTED),
 )
 """What an error without a status means."""
+LOADING = re.compile(r"loading model|model is (?:still )?loading|currently loading")
+BROKEN_CALLS = re.compile(
+    r"error parsing tool call: raw='(?P<raw>.*?)', err="
+    r"|does not match the expected \S+ format"
+    r"|failed to parse (?:the )?tool call(?! arguments as json)"
+    r"|tool call parsing failed|malformed_function_call"
+    r"|returned invalid tool call arguments for|incomplete \w+ tool call"
+    r"|failed to parse (?:\w+ )?json(?: tool call|:)",
+    re.DOTALL | re.IGNORECASE,
+)
+"""How servers say that the model itself wrote a call which they could not read. They lose the
+reply, and to ask for the same again would bring the same. (Of arguments that do not parse as JSON
+llama.cpp speaks when they stand in the history it was sent.)"""
 MESSAGE_FIELDS = ("message", "error", "detail")
 LOOKED_AT = 20_000
 """Characters of a body in which we look for words."""
@@ -114,6 +130,7 @@ def failure_in(error: object) -> ModelError:
 
 
 def failure(text: str, status: int | None, detail: str, wait: float | None = None) -> ModelError:
+    broken = BROKEN_CALLS.search(text)
     text = text.lower()
     if found := next(filter(None, (each.search(text) for each in overflow_wordings())), None):
         sizes = {name: int(size.replace(",", "")) for name, size in found.groupdict().items()}
@@ -123,11 +140,24 @@ def failure(text: str, status: int | None, detail: str, wait: float | None = Non
         tokens = sizes.get("tokens") or sizes.get("all", 0) - sizes.get("rest", 0)
         window = sizes.get("window") or None
         return ModelError(Failure.OVERFLOW, detail, window=window, tokens=max(tokens, 0) or None)
-    if status is None or UNPAID in text:
+    if status is None or any(words in text for words in HOPELESS):
         kind = next((kind for words, kind in WORDS if re.search(words, text)), Failure.GARBLED)
     else:
         kind = STATUSES.get(status) or FAMILIES.get(status // 100, Failure.GARBLED)
-    return ModelError(kind, detail, retry_after=wait)
+    if kind is Failure.GARBLED and broken:
+        return ModelError(kind, detail, problem=what_was_wrong(broken["raw"] or ""))
+    loading = kind is Failure.BUSY and LOADING.search(text) is not None
+    return ModelError(kind, detail, retry_after=wait, loading=loading)
+
+
+def what_was_wrong(raw: str) -> str:
+    """For the model: what it wrote, and what it may have meant."""
+    problem = "Your last reply held a call that could not be read, so nothing was run."
+    if raw:
+        problem += f" Its arguments were not valid JSON: {shown(raw)}"
+        if (meant := repaired(raw)) is not None:
+            problem += f"\nIf you meant this, write it so: {shown(meant.arguments)}"
+    return f"{problem}\nWrite the call again, with arguments that are one valid JSON object."
 
 
 @cache  # compiled when the first request fails, not when a program starts
@@ -150,6 +180,16 @@ def message_in(value: object) -> str:
             break
         value = inner
     return value[:LOOKED_AT] if isinstance(value, str) else json_of(value)[:LOOKED_AT]
+
+
+def json_in(data: bytes | str) -> object:
+    """What a server sent as JSON; a failure that shows it, if it is none."""
+    text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+    try:
+        return parsed(text, STRICT)
+    except ValueError:
+        what = summary_of_page(text) if text.lstrip().startswith("<") else text
+        raise ModelError(Failure.GARBLED, f"not JSON: {shown(what)}") from None
 
 
 def summary_of_page(text: str) -> str:

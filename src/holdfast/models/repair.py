@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from holdfast.core.jsontext import DEEPEST, json_object
+from holdfast.core.jsontext import DEEPEST, dumped, json_object
 
 SPACE = re.compile(r"(?:[ \t\n\r]+|([\s\u180e\u200b\ufeff])|((?://|#)[^\n]*\n|/\*.*?\*/))*", re.S)
 NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
@@ -31,6 +31,8 @@ QUOTES = {
     **dict.fromkeys("“”„", (closed_by('“”„"'), "typographic quotes")),
     **dict.fromkeys("‘’", (closed_by("‘’'"), "typographic quotes")),
 }
+RAW_QUOTES = ('<|"|>', "<escape>")
+"""Gemma's own: what stands between two of them is text as it is."""
 ODD = re.compile(r'\\(?:u[0-9a-fA-F]{4}|.)|["\x00-\x1f]', re.DOTALL)
 AFTER_EMPTY = re.compile(r"""\s*[,}\]]|\s+["'/#]""")
 """What follows `""` if it is an empty string, and not a quote written twice."""
@@ -181,7 +183,7 @@ class Reader:
             items = self.parts("]", lambda: self.value(depth + 1))
             self.items = tuple(items)
             return f"[{','.join(items)}]"
-        if first in QUOTES:
+        if self.at_quote():
             return self.string()
         word = SOLID.match(self.text, self.at, self.end)
         if word is None or not (NUMBER.fullmatch(word[0]) or word[0] in LITERALS):
@@ -259,7 +261,7 @@ class Reader:
         self.fix("a missing comma")
 
     def key(self) -> str:
-        if self.next() in QUOTES:
+        if self.at_quote():
             return self.string()
         word = WORD.match(self.text, self.at, self.end)
         if word is None or word[0] in LITERALS:
@@ -275,7 +277,13 @@ class Reader:
             self.fix("a doubled quote at the start of a string")
         return self.value(depth)
 
+    def at_quote(self) -> bool:
+        return self.next() in QUOTES or self.text.startswith(RAW_QUOTES, self.at, self.end)
+
     def string(self) -> str:
+        for quote in RAW_QUOTES:
+            if self.text.startswith(quote, self.at, self.end):
+                return self.raw_string(quote)
         shape, fix = QUOTES[self.next()]
         string = shape.match(self.text, self.at + 1, self.end)
         if string is None:
@@ -284,6 +292,15 @@ class Reader:
         body = ODD.sub(self.escaped, string[1])
         self.at = string.end()
         return f'"{body}"'
+
+    def raw_string(self, quote: str) -> str:
+        start = self.at + len(quote)
+        end = self.text.find(quote, start, self.end)
+        if end < 0:
+            raise Unclear(self.at, cut=True)
+        self.at = end + len(quote)
+        self.fix("Gemma's quotes")
+        return dumped(self.text[start:end])
 
     def escaped(self, odd: re.Match[str]) -> str:
         if odd[0] == '"':

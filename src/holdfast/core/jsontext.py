@@ -63,18 +63,19 @@ def closed(text: str) -> str:
 
 
 def parsed(text: str, decoder: json.JSONDecoder) -> object:
-    if text.count("[") + text.count("{") > DEEPEST and depth_of(text) > DEEPEST:
+    if text.count("[") + text.count("{") > DEEPEST and is_too_deep(text):
         raise ValueError("nested too deeply")
     value: object = decoder.decode(text)
     return value
 
 
-def depth_of(text: str) -> int:
-    depth = deepest = 0
+def is_too_deep(text: str) -> bool:
+    depth = 0
     for mark in MARK.finditer(text):
         depth += (mark[0] in "[{") - (mark[0] in "]}")
-        deepest = max(deepest, depth)
-    return deepest
+        if depth > DEEPEST:
+            return True
+    return False
 
 
 def dumped(value: object, *, sort_keys: bool = False) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from holdfast.core.events import Reply
-from holdfast.core.jsontext import DEEPEST, depth_of
+from holdfast.core.jsontext import is_too_deep
 from holdfast.core.limits import Usage
 from holdfast.testing.script import Says
 from holdfast.testing.server.asked import Asked
@@ -202,7 +202,7 @@ def json_in(raw: bytes) -> object:
     """None for what is no JSON, and for JSON so deep that walking through it is not safe."""
     try:
         text = raw.decode("utf-8", "replace")
-        body: object = json.loads(text) if depth_of(text) <= DEEPEST else None
+        body: object = None if is_too_deep(text) else json.loads(text)
     except (ValueError, RecursionError):
         return None
     return body

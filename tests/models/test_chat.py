@@ -1,6 +1,7 @@
 """The client for `/v1/chat/completions`, over real sockets, against a server that misbehaves."""
 
 import json
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -240,6 +241,25 @@ It says "hi" \n\
         }
     )
     await chat.aclose()
+
+
+async def test_what_gemini_signed_goes_back_with_the_call(model_server: StartsServers) -> None:
+    signed = {"google": {"thought_signature": "abc"}}
+    call = {"index": 0, "id": "x", "extra_content": signed}
+    call["function"] = {"name": "read", "arguments": '{"path":"a"}'}
+    chunk = {"choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "stop"}]}
+    stream = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n"
+    server = model_server(faults.http(200, stream, {"Content-Type": "text/event-stream"}))
+    chat = Chat(f"{server.url}/v1", "test-model")
+
+    reply = (await chat.reply(request(), ignore)).reply
+    await chat.aclose()
+
+    kept = AssistantMessage("", (ToolCall("c00000001", "read", '{"path":"a"}'),), reply.owed)
+    body = json.loads(chat.body(request(UserMessage("Go on."), kept)))
+    assert body["messages"][-1]["tool_calls"][0]["extra_content"] == signed
+    other = replace(kept, owed='[{"type":"thinking"}]')
+    assert "extra_content" not in str(chat.body(request(UserMessage("Go on."), other)))
 
 
 async def test_each_request_begins_with_the_bytes_of_the_one_before() -> None:

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from holdfast.core.effects import Request
 from holdfast.core.events import Failure
-from holdfast.core.jsontext import dumped
+from holdfast.core.jsontext import STRICT, dumped, parsed
 from holdfast.core.messages import (
     AssistantMessage,
     Message,
@@ -25,7 +25,7 @@ from holdfast.core.messages import (
 from holdfast.core.tools import ToolSpec
 from holdfast.models.base import Count, ModelError, Reading, Replied, TakenBack, Tell
 from holdfast.models.catalog import Prices
-from holdfast.models.chunks import EMPTY_STREAM, NO_REASON, ReplySoFar
+from holdfast.models.chunks import EMPTY_STREAM, EXTRA, NO_REASON, ReplySoFar
 from holdfast.models.counting import counted_here
 from holdfast.models.encoding import (
     WHOLE,
@@ -260,23 +260,32 @@ def native(message: Message) -> Encoded:
             )
         case AssistantMessage(text, ()):
             return shaped(ASSISTANT, in_string(text))
-        case AssistantMessage(text, calls):
+        case AssistantMessage(text, calls, owed):
             # An empty text, not a null: some servers refuse the one the standard has.
+            written = ",".join(map(call, calls, extras(owed, len(calls))))
             return shaped(
                 WHOLE,
-                f'{{"role":"assistant","content":{dumped(text)},'
-                f'"tool_calls":[{",".join(map(call, calls))}]}}',
+                f'{{"role":"assistant","content":{dumped(text)},"tool_calls":[{written}]}}',
             )
         case _:
             assert_never(message)
 
 
-def call(each: ToolCall) -> str:
+def call(each: ToolCall, extra: object) -> str:
     name, arguments = dumped(outer_name(each.name)), dumped(each.arguments)
+    sealed = f',"{EXTRA}":{dumped(extra)}' if extra else ""
     return (
         f'{{"id":{dumped(each.id)},"type":"function",'
-        f'"function":{{"name":{name},"arguments":{arguments}}}}}'
+        f'"function":{{"name":{name},"arguments":{arguments}}}{sealed}}}'
     )
+
+
+def extras(owed: str, calls: int) -> list[object]:
+    """What goes back with each call; nothing, if it was another API that sealed it."""
+    sealed = parsed(owed, STRICT) if owed else None
+    given = sealed.get(EXTRA) if isinstance(sealed, dict) else None
+    given = given if isinstance(given, list) else []
+    return [*given, *[None] * calls][:calls]
 
 
 def definition(tool: ToolSpec) -> str:

@@ -35,6 +35,7 @@ ENDINGS: Mapping[str, Finish | Failure] = {
     **dict.fromkeys(("error", "abort", "cancelled"), Failure.GARBLED),
     "insufficient_system_resource": Failure.BUSY,
 }
+EXTRA = "extra_content"
 PROMPT = ("prompt_tokens", "input_tokens")
 COMPLETION = ("completion_tokens", "output_tokens")
 CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")
@@ -51,6 +52,8 @@ class Draft:
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
+    extra: object = None
+    """What Gemini demands back with the call: its signature."""
 
     def is_whole(self) -> bool:
         """Whether the arguments are those of a call that can be run, with nothing to come."""
@@ -156,7 +159,9 @@ class ReplySoFar:
         calls = tuple(self._wanted(each, ending) for each in drafts)
         ending = Finish.REFUSED if self._refused else ending
         thought = clean("".join((*self._thought, before)))
-        reply = Reply(text=text, calls=calls, finish=ending, reasoning=thought)
+        extra = [each.extra for each in drafts]
+        owed = json_of({EXTRA: extra}) if any(extra) else ""
+        reply = Reply(text=text, calls=calls, finish=ending, reasoning=thought, owed=owed)
         return Replied(reply, self._usage, self._model, tuple(self._repairs))
 
     def _answer(self) -> tuple[str, str]:
@@ -236,6 +241,8 @@ class ReplySoFar:
                 call = Draft(index)
                 self._calls.append(call)
             call.add(id_, name, arguments)
+            if isinstance(fragment, dict) and fragment.get(EXTRA):
+                call.extra = fragment[EXTRA]
 
     def _known(self, index: int | None, id_: str) -> Draft | None:
         """The call that a fragment goes on with, as far as its place and its id tell."""

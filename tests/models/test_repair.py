@@ -52,6 +52,7 @@ BROKEN = st.lists(FRAGMENTS, max_size=30).map("".join) | st.text()
         ('Here is the call: {"a": 1} Good luck!', {"a": 1}, "text around"),
         ('\ufeff{"a": 1}', {"a": 1}, "text around"),
         ('{"a":\u00a01}', {"a": 1}, "spaces"),
+        ('{a:<|"|>b "c"\n\\d}<|"|>,<|"|>e f<|"|>:<escape><escape>}', {"a": 'b "c"\n\\d}', "e f": ""}, "Gemma's"),
     ],
 )  # fmt: skip
 def test_what_has_one_reading_is_mended_and_says_what_was_mended(
@@ -70,7 +71,7 @@ def test_what_has_one_reading_is_mended_and_says_what_was_mended(
         '{"index": 7', '{"index": 7 ', '{"index": -', '{"x": 1.', '{"x": [1, 2', '{"x": tru', '{"x"',
         '{"x":', '{"x": "y",', '{"x": ""', '{"path": "/ho', '{"path": "/home\\', "{", "", '{"a": {',
         '{"files": ["a.txt"', '{"files": ["a.txt", ', '{"a": [{"b": "x"}', '{"a": "x" // end',
-        '```json\n{"index": 7\n```',
+        '```json\n{"index": 7\n```', '{a:<|"|>x', '{a:<|"|>x<|"', "{a:<escape>x",
     ],
 )  # fmt: skip
 def test_a_value_that_may_go_on_is_never_completed(cut: str) -> None:
@@ -88,7 +89,7 @@ def test_a_value_that_may_go_on_is_never_completed(cut: str) -> None:
         '{"a": "x" b: 2}', '{"a": "x""b": 2}', '{1: 2}', '{true: 2}', '{"a": "x, "b": "y"}', "null",
         '{"a": [1, "b": 2}', '{"a": {{"b": 1}, "c": 2}', '"text"', "7", '{"a": (1, 2)}', '{`a`: 1}',
         "{“a”: “he said “no” again”}", '{"a": /* open }', '{"a": "x"]\n"b": 1}', "just words",
-        '{"a": [1,}', '{{"a": 1}, {"b": 2}}',
+        '{"a": [1,}', '{{"a": 1}, {"b": 2}}', '{a:<|"|>x<|"|>y<|"|>}', '{a:<|"|>x<escape>}', "{a:London}",
     ],
 )  # fmt: skip
 def test_what_has_two_readings_or_none_is_refused(unclear: str) -> None:

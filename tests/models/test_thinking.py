@@ -58,13 +58,13 @@ def told(text: str, sizes: list[int]) -> tuple[str, str, Apart]:
         (f"{ANALYSIS}hm", "hm", ""),
         ("<|start|>user says", "", "<|start|>user says"),
         (f"<|start|>{'x' * 300}<|message|>", "", f"<|start|>{'x' * 300}<|message|>"),
+        (f"<|start|>assistant{'x' * 300}<|message|>", "", f"<|start|>assistant{'x' * 300}<|message|>"),
+        ("<|message|>a", "", "<|message|>a"),
     ],
 )  # fmt: skip
-@given(sizes=SIZES)
-def test_a_thought_at_the_beginning_is_no_answer(
-    text: str, thought: str, answer: str, sizes: list[int]
-) -> None:
-    assert told(text, sizes)[:2] == (thought, answer)
+def test_a_thought_at_the_beginning_is_no_answer(text: str, thought: str, answer: str) -> None:
+    for size in (1, 2, 3, 5, 8, 13, 1_000):
+        assert told(text, [size])[:2] == (thought, answer)
 
 
 @pytest.mark.parametrize(
@@ -137,10 +137,10 @@ def test_no_text_breaks_it_and_how_it_is_cut_changes_nothing(text: str, sizes: l
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("before", ["", "a", "<think>", ANALYSIS])
+@pytest.mark.parametrize("before", ["", "a", "<think>"])
 def test_the_work_grows_with_the_text_and_not_faster(unit: str, before: str) -> None:
     def parted(text: str) -> None:
-        told(text, [5])
+        told(text, [25])
         told(text, [len(text)])
         unopened(text)
 

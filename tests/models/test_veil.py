@@ -38,12 +38,10 @@ def test_what_was_shown_and_the_rest_are_the_text(text: str, sizes: list[int]) -
 
 
 @pytest.mark.parametrize(("style", "text"), [(style, text) for style, text, _ in EXAMPLES])
-@given(sizes=SIZES)
-def test_of_a_reply_that_is_a_call_nothing_is_shown(
-    style: str, text: str, sizes: list[int]
-) -> None:
-    assert shown(text, sizes) == "", style
-    assert shown(f"Let me look.\n\n{text}", sizes) == "Let me look."
+def test_of_a_reply_that_is_a_call_nothing_is_shown(style: str, text: str) -> None:
+    for sizes in ([1], [2], [3], [5], [8], [13, 1, 4], [1_000]):
+        assert shown(text, sizes) == "", style
+        assert shown(f"Let me look.\n\n{text}", sizes) == "Let me look."
 
 
 @given(ANY.filter(lambda text: "<think" not in text), SIZES)
@@ -123,7 +121,7 @@ def test_what_comes_behind_a_call_waits_for_the_end() -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("size", [5, 24_000])
+@pytest.mark.parametrize("size", [20, 24_000])
 def test_the_work_grows_with_the_text_and_not_faster(unit: str, size: int) -> None:
     assert grows_no_faster_than(
         lambda length: "a\n" + unit * (length // len(unit)), lambda text: shown(text, [size])

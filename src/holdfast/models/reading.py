@@ -28,6 +28,8 @@ def understood(replied: Replied, tools: tuple[ToolSpec, ...], *, spoken: bool) -
             reply = replace(reply, calls=tuple(mended(reply.calls, notes)))
     elif reply.text and (tools or spoken):
         reply = heard(reply, tools, notes)
+    if reply is replied.reply:
+        return replied
     return replace(replied, reply=reply, notes=tuple(dict.fromkeys((*replied.notes, *notes))))
 
 
@@ -51,9 +53,9 @@ def paid(
             window=window,
             tokens=usage.prompt if usage else None,
         )
-    if usage is not None and prices is not None:
-        usage = replace(usage, cost=cost(usage, prices, written=written))
-    return replace(replied, usage=usage)
+    if usage is None or prices is None:
+        return replied
+    return replace(replied, usage=replace(usage, cost=cost(usage, prices, written=written)))
 
 
 def mended(calls: tuple[WantedCall, ...], notes: list[str]) -> Iterator[WantedCall]:

@@ -32,12 +32,15 @@ MOST_BLANK = 64
 # gpt-oss puts each message under a header: `<|start|>assistant<|channel|>analysis<|message|>`
 MESSAGES = ("<|start|>", "<|channel|>")
 HEADER = re.compile(
-    r"""(?=<)(?:<\|start\|>assistant[^<\n]*)? (?:<\|channel\|>(?P<channel>\w+)[^<\n]*)?
-    (?:<\|constrain\|>\w*[ ]*)? <\|message\|>""",
+    r"""(?=<\|(?:start|channel)\|>) (?:<\|start\|>assistant[^<\n]{0,60})?
+    (?:<\|channel\|>(?P<channel>\w{1,20})[^<\n]{0,60})? (?:<\|constrain\|>\w{0,20}[ ]?)?
+    <\|message\|>""",
     re.VERBOSE,
 )
-LONGEST_HEADER = 200
+LONGEST_HEADER = 250
 MESSAGE_ENDS = ("<|end|>", "<|return|>", "<|call|>")
+FIRST_OF_MARKS = {"", *(mark[0] for mark in (*BLOCKS, *BLOCKS.values(), *MESSAGES))}
+"""What a part may begin with; nothing at all, if it has not come yet. Most answers end it here."""
 BLANK = re.compile(r"\s*")
 
 
@@ -107,7 +110,7 @@ class Apart:
         """Where the part that begins here has its text, if it is known already which one it is."""
         start = past_blanks(text, at)
         at = start if self.found else at
-        if start - at <= MOST_BLANK:
+        if start - at <= MOST_BLANK and text[start : start + 1] in FIRST_OF_MARKS:
             for opener, closer in BLOCKS.items():
                 if text.startswith(opener, start):
                     self.found, self._part = True, THOUGHTS[opener]
@@ -160,6 +163,7 @@ WORTH_A_LOOK = re.compile(
     | (?<!["'])(?P<closes>{ENDS}|<\|end\|>(?=<\|start\|>assistant))""",
     re.VERBOSE | re.MULTILINE,
 )
+FIRST_OF_ENDS = {end[0] for end in (*BLOCKS.values(), *MESSAGE_ENDS)}
 MENTIONED = re.compile(r"[,.;:?)]|!(?!\[)")
 """What follows a tag that is spoken of."""
 IN_A_SENTENCE = re.compile(r"[\w,][ \t]+\Z"), re.compile(r"[ \t]+[a-z]")
@@ -174,6 +178,8 @@ def unopened(text: str) -> tuple[str, str]:
     """
     if bare := WITHOUT_TOKENS.match(text):
         return bare[1], text[bare.end() :].lstrip()
+    if not any(first in text for first in FIRST_OF_ENDS):  # most answers have none of them
+        return "", text
     fence = ""
     for mark in WORTH_A_LOOK.finditer(text):
         if ticks := mark["fence"]:

@@ -3,11 +3,8 @@
 from collections.abc import Sequence
 
 from holdfast.core.effects import Request
-from holdfast.core.history import Entry
 from holdfast.core.messages import Message, UserMessage
-from holdfast.core.tokens import size_of
 from holdfast.core.tools import ToolSpec
-from holdfast.core.trail import Trail
 from holdfast.models.base import Model, ModelError, Piece, Replied
 from holdfast.models.wire import Waits
 
@@ -25,8 +22,7 @@ def request(
     output: int = 200,
 ) -> Request:
     said: Sequence[Message] = messages or (UserMessage("What is in the file?"),)
-    entries = Trail.of(Entry(each, size_of(each)) for each in said)
-    return Request(system, tools, (), entries, (), output)
+    return Request.of(*said, system=system, tools=tools, output=output)
 
 
 async def outcome(model: Model, asked: Request) -> str:

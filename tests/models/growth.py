@@ -24,7 +24,9 @@ UNITS = sorted(
 """Each mark again and again, and what looks much like one."""
 
 
-def grows_no_faster_than(text: Callable[[int], str], work: Callable[[str], object]) -> bool:
+def grows_no_faster_than(
+    text: Callable[[int], str], work: Callable[[str], object], short: int = 6_000
+) -> bool:
     """Whether four times the text takes about four times the work. Quadratic would be sixteen."""
 
     def seconds(length: int) -> float:
@@ -32,5 +34,5 @@ def grows_no_faster_than(text: Callable[[int], str], work: Callable[[str], objec
         work(text(length))
         return time.process_time() - begun
 
-    short = min(seconds(6_000), seconds(6_000))
-    return any(seconds(24_000) < 9 * short + 0.1 for _ in range(3))
+    once = min(seconds(short), seconds(short))
+    return any(seconds(4 * short) < 8 * once + 0.05 for _ in range(3))

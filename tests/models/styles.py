@@ -26,6 +26,8 @@ EXAMPLES = [
     ("two at once", 'TOOL_CALL {"tool": "read", "input": {"path": "a.md"}}\n'
      'TOOL_CALL {"tool": "search_docs", "input": {"query": "x"}}', [READ, SEARCH]),
     ("strict JSON", '{"type":"tool_call","tool":"read","input":{"path":"a.md"}}', [READ]),
+    ("strict JSON, nothing given", '```json\n{"type": "tool_call", "tool": "read"}\n```',
+     [WantedCall("read", "{}")]),
     # JSON in markup
     ("Hermes, Qwen", f"<tool_call>\n{CALL}\n</tool_call>\n<tool_call>\n{OTHER}\n</tool_call>",
      [READ, SEARCH]),
@@ -83,6 +85,7 @@ EXAMPLES = [
     ("ReAct", 'Action: read\nAction Input: {"path": "a.md"}', [READ]),
     ("Qwen-Agent", '✿FUNCTION✿: read\n✿ARGS✿: {"path": "a.md"}', [READ]),
     ("GLM-4 9B", 'read\n{"path": "a.md"}', [READ]),
+    ("a name, and the whole call", f"read\n{CALL}", [READ]),
     ("Functionary 3.2", '>>>read\n{"path": "a.md"}\n>>>search_docs\n{"query": "x"}', [READ, SEARCH]),
     # values without quotes
     ("Qwen coder", "<tool_call>\n<function=read>\n<parameter=path>\na.md\n</parameter>\n"
@@ -128,7 +131,9 @@ EXAMPLES = [
      [WantedCall("files.list", '{"path":"/a]","deep":true,"n":3}')]),
     ("Gemma 3", '```tool_code\nread(path="a.md")\nsearch_docs(query="x")\n```', [READ, SEARCH]),
     ("Gemini", '```tool_code\nprint(default_api.read(path="a.md"))\n```', [READ]),
+    ("a list in a fence", '```\n[read(path="a.md")]\n```', [READ]),
     # JSON without markup
+    ("in several lines", '{\n  "name": "read",\n  "arguments": {\n    "path": "a.md"\n  }\n}', [READ]),
     ("Llama 3, JSON", '{"name": "read", "parameters": {"path": "a.md"}}; '
      '{"name": "search_docs", "parameters": {"query": "x"}}', [READ, SEARCH]),
     ("Qwen2.5 coder", f"```json\n{CALL}\n```", [READ]),

@@ -12,7 +12,7 @@ from inline_snapshot import snapshot
 
 from holdfast.core.limits import Usage
 from holdfast.core.messages import AssistantMessage, Note, ToolCall, ToolMessage, UserMessage
-from holdfast.models.base import Count, Piece, Said, Thought
+from holdfast.models.base import Count, Piece, Said, TakenBack, Thought
 from holdfast.models.catalog import Prices
 from holdfast.models.chat import Chat
 from holdfast.models.spoken import Dialect
@@ -43,7 +43,7 @@ STREAMED = {
     "stall": "FAILED gone: nothing came from SERVER for 0.3 seconds",
     "dropped-stream": "FAILED gone: the answer of SERVER broke off",
     "reset-stream": "FAILED gone: the answer of SERVER broke off",
-    "half-event": "FAILED garbled: the stream broke off after 10 chunks",
+    "half-event": "FAILED garbled: the stream broke off in the middle of an event",
     "empty-stream": "FAILED garbled: empty stream",
     "keep-alive-only": "FAILED gone: nothing came from SERVER for 0.3 seconds",
     "keep-alive-comments": WORDS,
@@ -57,7 +57,9 @@ STREAMED = {
     "nul": "'This is an answer of some words, so that it comes in several pieces.�!'",
     "lone-surrogate": "'This is an answer of some words, so that it comes in several pieces.�!'",
     "giant-reply": "'All work and no play… 4194304 chars'",
-    "no-finish-reason": WORDS + " (no finish reason)",
+    "no-finish-reason": WORDS
+    + " (asked again without a stream, because the stream does not say why it ended)"
+    + " (no finish reason)",
     "no-done": WORDS,
     "error-in-stream": "FAILED garbled: error in the reply: The model produced output that does not match the expected peg-native format",
     "window-full": "FAILED overflow: the window of 4096 tokens was full before the reply was complete <window=4096 tokens=115>",
@@ -115,6 +117,7 @@ STREAMED = {
 }
 WHOLE = {
     **STREAMED,
+    "no-finish-reason": WORDS + " (no finish reason)",
     "half-event": 'FAILED garbled: not JSON: {"id":"chatcmpl-00000001","object":"chat.completion","created":1800000000,"model":"test-model","choices":[{"index":0,"message":{"role":"assistant","content":"This is an answer of some words, so that it',
     "cut-json": 'FAILED garbled: not JSON: {"id":"chatcmpl-00000001","object":"chat.completion","created":1800000000,"model":"test-model","choices":[{"index":0,"message":{"role":"assistant","content":"This is an answer of some words, so that it',
     "error-in-stream": "FAILED garbled: HTTP 500: The model produced output that does not match the expected peg-native format",
@@ -296,6 +299,68 @@ async def test_pieces_are_told_as_they_come_and_calls_in_the_text_are_not(
     await chat.aclose()
 
 
+A_CALL = '{"index":0,"id":"x","function":{"name":"read","arguments":"{\\"path\\":\\"/etc\\""}}'
+
+
+@pytest.mark.parametrize(
+    ("ending", "why"),
+    [
+        ('"finish_reason":"null"}]}\n\n', "the stream broke off after 1 chunks"),
+        ('"finish_reason":"network_error"}]}\n\n', "the server gave up: network_error"),
+        ('"finish_reason":"whatever"}]}\n\n', "the server gave up: whatever"),
+        ('"finish_reason":"stop"}]}\n\ndata: {"cho', "broke off in the middle of an event"),
+    ],
+)
+async def test_a_call_is_taken_only_from_a_stream_that_ended_well(
+    ending: str, why: str, model_server: StartsServers
+) -> None:
+    stream = f'data: {{"choices":[{{"index":0,"delta":{{"tool_calls":[{A_CALL}]}},{ending}'
+    server = model_server(then=faults.http(200, stream, {"Content-Type": "text/event-stream"}))
+    chat = Chat(f"{server.url}/v1", "test-model")
+
+    line = await outcome(chat, request())
+    await chat.aclose()
+
+    assert line.startswith("FAILED garbled:")
+    assert why in line
+
+
+async def test_what_cannot_be_sealed_is_not_sent_back(model_server: StartsServers) -> None:
+    call = '{"index":0,"function":{"name":"read","arguments":"{}"},"extra_content":{"a":1e999}}'
+    stream = (
+        f'data: {{"choices":[{{"delta":{{"tool_calls":[{call}]}},"finish_reason":"stop"}}]}}\n\n'
+    )
+    server = model_server(faults.http(200, stream, {"Content-Type": "text/event-stream"}))
+    chat = Chat(f"{server.url}/v1", "test-model")
+
+    reply = (await chat.reply(request(), ignore)).reply
+    await chat.aclose()
+
+    assert reply.owed == ""
+    broken = AssistantMessage("", (ToolCall("c00000001", "read", "{}"),), "no JSON at all")
+    assert json.loads(chat.body(request(UserMessage("Go on."), broken)))
+
+
+async def test_words_of_a_reply_that_was_asked_for_again_are_taken_back(
+    model_server: StartsServers,
+) -> None:
+    stream = (
+        'data: {"choices":[{"delta":{"content":"Delete everything, then some more. "}}]}\n\n'
+        'data: {"error":{"code":400,"message":"unknown field seed, stream_options"}}\n\n'
+    )
+    refused = faults.http(200, stream, {"Content-Type": "text/event-stream"})
+    server = model_server(refused, says("No."))
+    chat = Chat(f"{server.url}/v1", "test-model")
+    told: list[Piece] = []
+
+    replied = await chat.reply(request(tools=()), told.append)
+    await chat.aclose()
+
+    void = next(at for at, piece in enumerate(told) if isinstance(piece, TakenBack))
+    said = "".join(piece.text for piece in told[void:] if isinstance(piece, Said))
+    assert said == replied.reply.text == "No."
+
+
 async def test_cancelling_closes_the_connection_at_once(model_server: StartsServers) -> None:
     server = model_server(faults.stall(after=5), says("Still here."))
     chat = Chat(f"{server.url}/v1", "test-model")
@@ -352,7 +417,8 @@ async def test_a_field_that_a_server_does_not_know_is_left_out_from_then_on(
 
     lines = [await outcome(chat, request()) for _ in range(2)]
 
-    assert lines == ["'One.'", "'Two.'"]
+    note = f"(asked again without {refused}, which the server does not know)"
+    assert lines == [f"'One.' {note}", "'Two.'"]
     bodies = [each.body for each in server.chats]
     assert [sent in body for body in bodies if isinstance(body, dict)] == [True, False, False]
     if instead:

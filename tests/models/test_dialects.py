@@ -74,6 +74,10 @@ def test_no_beginning_of_a_call_is_another_one(
         "Use <tool_call> and </tool_call> around it, or <function=name> with a name.",
         "tool_call {something}",
         f"{CALL} is how it is called.",
+        'read\n{"path": "a.md"} is how it is called.',
+        'unknown\n{"path": "a.md"}',
+        '{"read": {"path": "a.md"}}',
+        f'```python\nx = "```"\n<tool_call>{CALL}</tool_call>\n```',
         "Action: wait\nAction Input: none",
         '{"say": "<tool_call>{\\"name\\": \\"read\\", \\"arguments\\": {}}</tool_call>"}',
     ],
@@ -122,6 +126,7 @@ def test_text_without_calls_is_never_changed(text: str) -> None:
         ('<tool_call>{"name": "read", "tool": "write", "input": {}}</tool_call>', "does not name"),
         ('TOOL_CALL {"tool": "read", "input": "a.md"}', "one JSON object"),
         ('TOOL_CALL {"tool": "read", "input": {}, "arguments": {}}', "one JSON object"),
+        ('<|channel|>commentary to=read<|message|>["a.md"]<|call|>', "one JSON object"),
         ('FINAL {"citations": [1]}', '"answer"'),
     ],
 )

@@ -111,13 +111,13 @@ def test_what_was_encoded_is_kept_only_up_to_its_bound() -> None:
         encoded.append(message)
         return native(message)
 
-    encoder = Encoder(counted, most_kept=2_000)
+    encoder = Encoder(counted, most_kept=3_000)
     small = request([], [UserMessage("small")], [])
     encoder.messages(small)
     encoder.messages(small)
     assert len(encoded) == 1
 
-    large = request([], [UserMessage("x" * 1_996)], [])
+    large = request([], [UserMessage("x" * 2_700)], [])
     assert encoder.messages(large) == encoder.messages(large)
     encoder.messages(small)
 

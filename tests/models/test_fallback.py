@@ -147,6 +147,21 @@ async def test_loading_is_waited_for_and_is_no_failed_try(model_server: StartsSe
     assert pieces[:3] == [Waiting("first is loading", 0.001, "first")] * 3
 
 
+@pytest.mark.parametrize("header", [{"Retry-After": "86400"}, {"retry-after-ms": "0.001"}])
+async def test_loading_is_waited_for_as_long_as_we_say_and_not_the_server(
+    header: dict[str, str], model_server: StartsServers
+) -> None:
+    server = model_server(then=faults.http(503, '{"error":"Loading model"}', header))
+    retries = Retries(tries={}, loading=0.2, loading_wait=0.05)
+
+    line, pieces = await told(Chain([chat(server)], retries))
+
+    assert line.startswith("FAILED busy: HTTP 503: Loading model")
+    waits = [piece.seconds for piece in pieces if isinstance(piece, Waiting)]
+    assert all(wait <= 0.2 for wait in waits)
+    assert len(server.chats) <= 6
+
+
 async def test_a_model_that_never_loads_is_given_up(model_server: StartsServers) -> None:
     server = model_server(faults.loading(1_000))
     retries = Retries(tries={}, loading=0, loading_wait=0.001)

@@ -98,6 +98,7 @@ def test_a_thought_without_its_beginning_is_found_when_the_text_is_whole(
     "text",
     [
         "Write <think> first, then </think>.",
+        "First\n<think>\nthen\n</think>\nand so on",
         "A block ends with `</think>` in most models.",
         'A block ends with "</think>" in most models.',
         "A block ends with </think>, mostly.",

@@ -1,51 +1,23 @@
 """HTTP at its edges: what the library below us does not do by itself. Real sockets, raw bytes."""
 
-import re
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from math import inf
 from threading import Event, Thread
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from holdfast.core.events import Failure
 from holdfast.models.base import ModelError
-from holdfast.models.wire import Wire
+from holdfast.models.chat import Chat
+from holdfast.models.names import BadName, named
+from holdfast.models.wire import Waits, Wire
 from holdfast.testing.pytest_plugin import StartsServers
 from holdfast.testing.script import says
-
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-
-
-@contextmanager
-def answering(*answers: bytes) -> Iterator[str]:
-    """A server that gives these answers, byte for byte, and then keeps the connection open."""
-    over = Event()
-
-    def serve() -> None:
-        connection, _ = listener.accept()
-        with connection:
-            data = b""
-            for answer in answers:
-                while not is_whole(data):
-                    data += connection.recv(1 << 20)
-                data = b""
-                connection.sendall(answer)
-            over.wait(20)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = Thread(target=serve, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        over.set()
-        thread.join(20)
-
-
-def is_whole(data: bytes) -> bool:
-    head, found, body = data.partition(b"\r\n\r\n")
-    length = re.search(rb"(?i)content-length: (\d+)", head)
-    return bool(found) and len(body) >= int(length[1] if length else 0)
+from holdfast.testing.server import faults
+from tests.models.asking import outcome, request
+from tests.models.raw import HEAD, answering
 
 
 async def posted(base: str, body: bytes = b"{}") -> bytes:
@@ -166,11 +138,11 @@ async def test_a_cancelled_request_is_not_sent_to_its_end() -> None:
                     pass
 
             group.start_soon(send)
-            await anyio.to_thread.run_sync(begun.wait, 10)
+            await to_thread.run_sync(begun.wait, 10)
             group.cancel_scope.cancel()
         await wire.aclose()
         over.set()
-        await anyio.to_thread.run_sync(thread.join, 20)
+        await to_thread.run_sync(thread.join, 20)
 
     assert received < 30_000_000
 
@@ -184,3 +156,68 @@ def test_an_address_that_is_none_is_refused_at_once(base: str) -> None:
 async def test_a_name_that_nobody_knows_is_a_sentence() -> None:
     with pytest.raises(ModelError, match="the name no.such.host.invalid is not known"):
         await posted("http://no.such.host.invalid")
+
+
+async def test_an_error_that_is_not_told_to_its_end_is_still_that_error() -> None:
+    refused = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 90\r\n\r\nInvalid API Key"
+    wire_waits = Waits(soon=0.1)
+
+    with answering(refused) as base:
+        chat = Chat(base, "m", waits=wire_waits)
+        assert await outcome(chat, request()) == "FAILED rejected: HTTP 401: Invalid API Key"
+        await chat.aclose()
+
+
+async def test_a_reply_that_has_said_why_it_ended_need_not_close_its_stream() -> None:
+    event = b'data: {"choices":[{"delta":{"content":"Hi."},"finish_reason":"stop"}]}\n\n'
+    stream = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + event
+
+    with answering(stream) as base:
+        chat = Chat(base, "m", waits=Waits(soon=0.1))
+        assert await outcome(chat, request()) == "'Hi.'"
+        await chat.aclose()
+
+
+async def test_a_wait_without_end_is_no_end_of_waiting() -> None:
+    event = b'data: {"choices":[{"delta":{"content":"Hi."},"finish_reason":"stop"}]}\n\n'
+    whole = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n"
+    length = f"Content-Length: {len(event)}\r\n\r\n".encode()
+
+    with answering(whole + length + event) as base:
+        chat = Chat(base, "m", waits=Waits(between=inf))
+        assert await outcome(chat, request()) == "'Hi.'"
+        await chat.aclose()
+
+
+async def test_a_client_that_is_closed_while_it_waits_fails_like_any_other(
+    model_server: StartsServers,
+) -> None:
+    server = model_server(then=faults.silence())
+    chat = Chat(f"{server.url}/v1", "m")
+    lines: list[str] = []
+
+    async def ask() -> None:
+        lines.append(await outcome(chat, request()))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask)
+        await to_thread.run_sync(server.wait_for, lambda: server.chats)
+        await chat.aclose()
+    await chat.aclose()
+
+    assert lines[0].startswith("FAILED gone:")
+
+
+async def test_neither_key_nor_password_is_ever_shown(model_server: StartsServers) -> None:
+    server = model_server(faults.http(401, "the key s3cret-key is wrong"))
+    chat = Chat(f"{server.url}/v1", "m", key="s3cret-key")
+    told = [await outcome(chat, request())]
+    await chat.aclose()
+    for address in ("http://user:s3cret@h:99999/v1#m", "http://user:s3cret@/#m"):
+        with pytest.raises(BadName) as wrong:
+            named(address, {})
+        told.append(str(wrong.value))
+    told.append(repr(named("http://user:s3cret@127.0.0.1:9/v1#m", {})))
+
+    assert not [line for line in told if "s3cret" in line]
+    assert told[0] == "FAILED rejected: HTTP 401: the key [a key] is wrong"

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from holdfast.core.events import Purpose
 from holdfast.core.history import Entry
 from holdfast.core.messages import Message, Note, ToolCall
+from holdfast.core.tokens import size_of
 from holdfast.core.tools import ToolSpec
 from holdfast.core.trail import Trail
 
@@ -29,6 +30,18 @@ class Request:
     """Instructions for this request alone."""
     output: int
     """Tokens the reply may take."""
+
+    @classmethod
+    def of(
+        cls,
+        *messages: Message,
+        system: str = "",
+        tools: tuple[ToolSpec, ...] = (),
+        output: int = 1_000,
+    ) -> "Request":
+        """A request by hand; those of a run are made by `window`, from parts it already has."""
+        body = Trail.of(Entry(message, size_of(message)) for message in messages)
+        return cls(system, tools, (), body, (), output)
 
     @property
     def messages(self) -> Iterator[Message]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 
+from holdfast.core.jsontext import json_object
+
 
 class SideEffect(Enum):
     """What may happen again after a crash."""
@@ -44,6 +46,14 @@ class ToolSpec:
     keep: Keep = Keep.HEAD
     keep_last: int | None = None
     """Only so many of its newest results stay whole in the window; None means all that fit."""
+
+    def __post_init__(self) -> None:
+        try:
+            json_object(self.parameters)
+        except ValueError as wrong:
+            raise ValueError(
+                f"the parameters of the tool {self.name} are no JSON object: {wrong}"
+            ) from None
 
 
 def resolve(name: str, tools: Iterable[ToolSpec]) -> ToolSpec | None:

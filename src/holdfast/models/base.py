@@ -4,7 +4,7 @@ A reply is used whole or not at all: nothing of a broken stream is ever acted on
 wrong is a `ModelError` of one of five kinds, and any other exception out of a client is a bug.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -99,6 +99,7 @@ class ModelError(Exception):
         retry_after: float | None = None,
         loading: bool = False,
         problem: str = "",
+        unexplained: bool = False,
     ) -> None:
         super().__init__(f"{failure.value}: {detail}")
         self.failure = failure
@@ -110,6 +111,14 @@ class ModelError(Exception):
         """The model is being loaded, and will answer when it is: patience, not a failed try."""
         self.problem = problem
         """What the model did wrong, in words for it, where that is why its reply was lost."""
+        self.unexplained = unexplained
+        """The stream ended without saying why: who asks for the whole reply may learn it."""
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Take these out of its words: some servers repeat the key they refuse."""
+        for secret in secrets:
+            self.detail = self.detail.replace(secret, "[a key]")
+        self.args = (f"{self.failure.value}: {self.detail}",)
 
 
 class Model(Protocol):

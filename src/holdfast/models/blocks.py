@@ -29,7 +29,15 @@ class Block:
     given: object = None
     """The input of a call, where it did not come in pieces."""
     thought: dict[str, object] = field(default_factory=dict)
-    """Of a thought: the block as it must go back."""
+    """Of a thought: the block as it must go back,"""
+    grown: dict[str, list[str]] = field(default_factory=dict)
+    """and what came for it in pieces, which are put together once."""
+
+    def sealed(self) -> dict[str, object]:
+        grown = {name: "".join(pieces) for name, pieces in self.grown.items()}
+        begun = {name: self.thought.get(name) for name in grown}
+        whole = {name: f"{begun[name] or ''}{text}" for name, text in grown.items()}
+        return {**self.thought, **whole}
 
 
 class MessageSoFar:
@@ -43,7 +51,7 @@ class MessageSoFar:
         self._keeps_unsigned = keeps_unsigned
         self._open: dict[object, Block] = {}
         self._blocks = self._calls = self._events = 0
-        self._owed: list[tuple[int, dict[str, object]]] = []
+        self._owed: list[tuple[int, Block]] = []
         """Each thought, and the number of calls that came before it."""
         self._counts: dict[str, object] = {}
         self._why: tuple[str, ...] = ()
@@ -87,7 +95,8 @@ class MessageSoFar:
             end = f"the stream broke off after {self._events} events"
             raise ModelError(Failure.GARBLED, end if self._events else EMPTY_STREAM)
         replied = self._reply.finish()
-        owed = [each for each in self._owed if self._keeps_unsigned or is_signed(each[1])]
+        sealed_by = ((before, block.sealed()) for before, block in self._owed)
+        owed = [each for each in sealed_by if self._keeps_unsigned or is_signed(each[1])]
         sealed = json_of(owed) if owed and replied.reply.calls else ""
         reply = replace(replied.reply, owed=sealed)
         notes = (*replied.notes, *self._why)
@@ -100,7 +109,7 @@ class MessageSoFar:
         self._open[index] = block
         if block.kind in THOUGHTS:
             block.thought = dict(start)
-            self._owed.append((self._calls, block.thought))
+            self._owed.append((self._calls, block))
             return pieces + self._said("thinking", start.get("thinking"))
         if block.kind == "tool_use":
             self._calls += 1
@@ -114,7 +123,7 @@ class MessageSoFar:
             case "thinking_delta" | "signature_delta" as kind:
                 name = "thinking" if kind == "thinking_delta" else "signature"
                 if block is not None and isinstance(text := delta.get(name), str):
-                    block.thought[name] = f"{block.thought.get(name) or ''}{text}"
+                    block.grown.setdefault(name, []).append(text)
                 return self._said("thinking", delta.get("thinking"))
             case "input_json_delta":
                 if block is None:

@@ -1,12 +1,15 @@
 """`/v1/chat/completions`, as every OpenAI-compatible server speaks it more or less.
 
-The client only translates: a `Request` into bytes, with each message encoded once (`encoding`),
-and bytes into a reply (`sse`, `chunks`, `reading`). What servers do otherwise than they should is
-written in `chunks` and `failures`; whether to try again is decided in `fallback`.
+The client only translates. On the way out each message is encoded once (`encoding`) and sent
+(`wire`). On the way back bytes become events (`sse`), events become pieces (`chunks`), which are told
+to people (`telling`), and at the end a reply, in which calls written as text are found (`reading`).
+What servers do otherwise than they should is written in `chunks` and `failures`; whether to try
+again is decided in `fallback`.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import time
 from typing import assert_never
@@ -23,9 +26,9 @@ from holdfast.core.messages import (
     UserMessage,
 )
 from holdfast.core.tools import ToolSpec
-from holdfast.models.base import Count, ModelError, Reading, Replied, TakenBack, Tell
+from holdfast.models.base import Count, ModelError, Reading, Replied, Tell
 from holdfast.models.catalog import Prices
-from holdfast.models.chunks import EMPTY_STREAM, EXTRA, NO_REASON, ReplySoFar
+from holdfast.models.chunks import EXTRA, ReplySoFar
 from holdfast.models.counting import counted_here
 from holdfast.models.encoding import (
     WHOLE,
@@ -47,8 +50,16 @@ from holdfast.models.wire import Answer, Waits, Wire
 USER = Shape(b'{"role":"user","content":"', b"\\n\\n", b'"}')
 ASSISTANT = Shape(b'{"role":"assistant","content":"', b"\\n\\n", b'"}')
 DONE = "[DONE]"
+FEW_HEADS = 32
+"""How many are kept of what changes only with the number of a try and the room for a reply."""
 LLAMA_CPP, VLLM = "/chat/completions/input_tokens", "/tokenize"
 """Where these count the tokens of a request, behind the API and beside it."""
+STREAM = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:data|event|id|retry)?:")
+"""How a stream begins, where its type does not say that it is one."""
+UNKNOWN = re.compile(
+    r"(?i)unsupported|not supported|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed"
+    r"|extra.?(?:inputs|fields|forbidden)"
+)
 DISPENSABLE: Mapping[str, str] = {
     "stream_options": "",
     "seed": "",
@@ -97,6 +108,7 @@ class Chat:
         self._prices = prices
         self._streams = streams
         self._fields = dict(fields or {})
+        dumped(self._fields)  # what cannot be sent is refused now
         authorization = {"Authorization": f"Bearer {key}"} if key else {}
         root = base.rstrip("/").removesuffix("/v1")
         self._api = base.rstrip("/")[len(root) :]
@@ -107,21 +119,24 @@ class Chat:
         self._refused: set[str] = set()
 
     async def reply(self, request: Request, tell: Tell, *, attempt: int = 0) -> Replied:
-        streams, without = self._streams, set[str]()
+        streams, notes = self._streams, list[str]()
         while True:
+            telling = Telling(tell, hides_calls=bool(request.tools))
+            pieces = self.pieces(request, attempt=attempt, streams=streams)
             try:
-                replied = await self._ask(request, tell, attempt, streams=streams)
+                replied = await self._ask(request, b"".join(pieces), telling)
             except ModelError as error:
-                if streams and error.detail in (EMPTY_STREAM, NO_REASON):
-                    # Some servers refuse so, and say why only to who waits for the whole reply.
+                if streams and error.unexplained:
                     streams = False
-                    tell(TakenBack(error.detail))
-                elif field := refused_field(error, without):
-                    without.add(field)  # by this request; another may have found out meanwhile
+                    notes.append(f"asked again without a stream, because {error.detail}")
+                elif field := refused_field(error, pieces):
                     self._without(field)
+                    notes.append(f"asked again without {field}, which the server does not know")
                 else:
                     raise
+                telling.take_back(error.detail)
             else:
+                replied = replace(replied, notes=(*notes, *replied.notes)) if notes else replied
                 return paid(replied, self.window, self._prices)
 
     async def aclose(self) -> None:
@@ -147,6 +162,8 @@ class Chat:
         """The same, not yet put together: most of it was made for an earlier request."""
         key = (request.output, attempt, streams)
         if key not in self._heads:
+            if len(self._heads) >= FEW_HEADS:
+                self._heads.clear()
             self._heads[key] = self._head(*key)
         if self._prompt.of is not request.tools or self._prompt.system is not request.system:
             self._prompt = self._told(request)
@@ -182,15 +199,15 @@ class Chat:
         first = f'{{"role":"system","content":{dumped(system)}}}'
         return Prompt(request.system, tools, offered, (shaped(WHOLE, first),) if system else ())
 
-    async def _ask(self, request: Request, tell: Tell, attempt: int, *, streams: bool) -> Replied:
-        so_far, telling = ReplySoFar(), Telling(tell, hides_calls=bool(request.tools))
-        body = self.body(request, attempt=attempt, streams=streams)
-        async with self._wire.post(f"{self._api}/chat/completions", body) as answer:
+    async def _ask(self, request: Request, body: bytes, telling: Telling) -> Replied:
+        so_far, path = ReplySoFar(), f"{self._api}/chat/completions"
+        async with self._wire.post(path, body) as answer:
             if answer.status != 200:
                 data = await answer.beginning()
-                raise failure_of(answer.status, answer.headers, data, now=time())
+                where = self._wire.base + path
+                raise failure_of(answer.status, answer.headers, data, now=time(), where=where)
             data = await answer.read()
-            if answer.kind == "text/event-stream" or data.startswith((b"data:", b":")):
+            if answer.kind == "text/event-stream" or STREAM.match(data):
                 await stream(answer, data, so_far, telling)
             else:
                 telling.thoughts(so_far.whole(json_in(data + await answer.rest())))
@@ -205,10 +222,13 @@ class Chat:
         self._prompt = Prompt()
 
 
-def refused_field(error: ModelError, without: set[str]) -> str:
-    """A field of ours that this refusal names, if the request had it."""
-    named = (each for each in DISPENSABLE if each in error.detail and each not in without)
-    return next(named, "") if error.failure is Failure.REJECTED else ""
+def refused_field(error: ModelError, sent: list[bytes]) -> str:
+    """A field of ours that the server says it does not know, if the request had it."""
+    if error.failure is not Failure.REJECTED or not UNKNOWN.search(error.detail):
+        return ""
+    head = b"".join(sent[:2])
+    named = (each for each in DISPENSABLE if re.search(rf"\b{each}\b", error.detail))
+    return next((each for each in named if f'"{each}":'.encode() in head), "")
 
 
 async def stream(answer: Answer, data: bytes, so_far: ReplySoFar, telling: Telling) -> None:
@@ -220,21 +240,21 @@ async def stream(answer: Answer, data: bytes, so_far: ReplySoFar, telling: Telli
                 continue  # it says that the connection lives, not that a model does
             answer.is_alive()
             if event.data == DONE:
-                for piece in so_far.done():
-                    telling.of(piece)
+                telling.all(so_far.done())
                 return await answer.end()
             chunk = json_in(event.data)
             if event.name == "error":
                 raise failure_in(chunk)
-            for piece in so_far.feed(chunk):
-                telling.of(piece)
+            telling.all(so_far.feed(chunk))
             if (progress := progress_in(chunk)) is not None:
                 telling.of(progress)
-        data = await answer.read()
+        # Some servers say why they stopped, and then leave the stream open.
+        data = await (answer.soon() if so_far.has_reason else answer.read())
     unfinished = events.end()
     if unfinished is not None and unfinished.data.strip() == DONE:
-        for piece in so_far.done():
-            telling.of(piece)
+        telling.all(so_far.done())
+    elif unfinished is not None:
+        raise ModelError(Failure.GARBLED, "the stream broke off in the middle of an event")
 
 
 def progress_in(chunk: object) -> Reading | None:
@@ -282,7 +302,10 @@ def call(each: ToolCall, extra: object) -> str:
 
 def extras(owed: str, calls: int) -> list[object]:
     """What goes back with each call; nothing, if it was another API that sealed it."""
-    sealed = parsed(owed, STRICT) if owed else None
+    try:
+        sealed = parsed(owed, STRICT) if owed else None
+    except ValueError:
+        sealed = None
     given = sealed.get(EXTRA) if isinstance(sealed, dict) else None
     given = given if isinstance(given, list) else []
     return [*given, *[None] * calls][:calls]

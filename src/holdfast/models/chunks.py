@@ -14,7 +14,7 @@ from holdfast.core.jsontext import json_object, one_line
 from holdfast.core.limits import Usage
 from holdfast.core.messages import clean
 from holdfast.models.base import ModelError, Replied, Said, Thought
-from holdfast.models.failures import failure_in, json_of, number_in, shown
+from holdfast.models.failures import UNREADABLE, failure_in, json_of, number_in, shown
 from holdfast.models.thinking import Apart, unopened
 
 EMPTY_STREAM = "empty stream"
@@ -24,17 +24,22 @@ LEAKED = ("</s>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<end_of_turn>", 
 """With these a model ends its turn. Old servers, and new ones with a wrong template, let them
 through."""
 NO_REASON = "the stream does not say why it ended"
+MOST_CALLS = 1_000
+"""Calls of one reply: far more than are ever run, and a bound for a server that never ends."""
 TEXT_FIELDS = ("text", "thinking", "reasoning", "summary", "refusal", "content")
 """Where the text of a part may stand, the likeliest first."""
 ENDINGS: Mapping[str, Finish | Failure] = {
     **dict.fromkeys(("stop", "eos", "end_turn", "stop_sequence"), Finish.STOP),
     **dict.fromkeys(("tool_calls", "tool_use", "function_call"), Finish.STOP),
     **dict.fromkeys(("length", "max_tokens", "model_length"), Finish.LENGTH),
+    **dict.fromkeys(("max_output_tokens", "incomplete"), Finish.LENGTH),
     "model_context_window_exceeded": Finish.LENGTH,
-    **dict.fromkeys(("content_filter", "refusal", "safety"), Finish.REFUSED),
-    **dict.fromkeys(("error", "abort", "cancelled"), Failure.GARBLED),
+    **dict.fromkeys(("content_filter", "refusal", "safety", "sensitive"), Finish.REFUSED),
+    **dict.fromkeys(("error", "abort", "cancelled", "canceled"), Failure.GARBLED),
+    **dict.fromkeys(("network_error", "timeout", "malformed_function_call"), Failure.GARBLED),
     "insufficient_system_resource": Failure.BUSY,
 }
+NO_REASONS = ("", "null", "none")
 EXTRA = "extra_content"
 PROMPT = ("prompt_tokens", "input_tokens")
 COMPLETION = ("completion_tokens", "output_tokens")
@@ -67,7 +72,9 @@ class Draft:
 
     def is_repeated_by(self, arguments: str) -> bool:
         """Some servers send a whole call again. A part of one that comes twice is meant twice."""
-        return arguments[:1] == "{" and self.is_whole() and arguments == "".join(self.arguments)
+        if arguments[:1] != "{" or len(arguments) != sum(map(len, self.arguments)):
+            return False
+        return arguments == "".join(self.arguments) and self.is_whole()
 
     def is_followed_by(self, id_: str, name: str, arguments: str) -> bool:
         """Whether a fragment for the same place begins another call: some servers number all
@@ -123,6 +130,11 @@ class ReplySoFar:
         pieces = self._kept(self._pieces(choice.get("message"), choice))
         return pieces + self.done()
 
+    @property
+    def has_reason(self) -> bool:
+        """Whether the reply has said why it ended: then only counts can follow."""
+        return bool(self._reason)
+
     def done(self) -> list[Said | Thought]:
         """Note the `[DONE]` of the stream."""
         self._done = True
@@ -131,7 +143,7 @@ class ReplySoFar:
     def finish(self) -> Replied:
         """The reply, if it came to its end: nothing of one that did not is used."""
         if not self._chunks:
-            raise ModelError(Failure.GARBLED, EMPTY_STREAM)
+            raise ModelError(Failure.GARBLED, EMPTY_STREAM, unexplained=True)
         before, text = self._answer()
         drafts = [each for each in self._calls if each.name or each.arguments]
         if not drafts and self._legacy.name:  # some servers send a call both ways
@@ -140,12 +152,14 @@ class ReplySoFar:
         if self._reason:
             ending = ENDINGS.get(self._reason.lower(), Finish.STOP)
             if self._reason.lower() not in ENDINGS:
+                # What nobody knows may have been an accident: words of it do no harm, calls may.
+                ending = Failure.GARBLED if drafts else ending
                 self._repair(f"unknown finish reason {one_line(self._reason)[:40]!r}")
         elif not self._done:
             raise ModelError(Failure.GARBLED, f"the stream broke off after {self._chunks} chunks")
         elif self._streamed:
             # `[DONE]` alone is no proof: proxies add it when the server behind them has died.
-            raise ModelError(Failure.GARBLED, NO_REASON)
+            raise ModelError(Failure.GARBLED, NO_REASON, unexplained=True)
         elif not (text.strip() or drafts) or not all(each.is_whole() for each in drafts):
             raise ModelError(Failure.GARBLED, "no finish reason, and nothing whole was said")
         else:
@@ -161,6 +175,7 @@ class ReplySoFar:
         thought = clean("".join((*self._thought, before)))
         extra = [each.extra for each in drafts]
         owed = json_of({EXTRA: extra}) if any(extra) else ""
+        owed = "" if owed == UNREADABLE else owed
         reply = Reply(text=text, calls=calls, finish=ending, reasoning=thought, owed=owed)
         return Replied(reply, self._usage, self._model, tuple(self._repairs))
 
@@ -215,7 +230,8 @@ class ReplySoFar:
                 if text and text not in thoughts:
                     thoughts.add(text)
                     yield Thought(text, key)
-        if isinstance(reason := choice.get("finish_reason"), str) and reason:
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and reason.lower() not in NO_REASONS:
             self._reason = reason
             yield from self._apart.end()
 
@@ -236,6 +252,8 @@ class ReplySoFar:
             index = fragment.get("index") if isinstance(fragment, dict) else None
             if not isinstance(index, int):
                 index = place if len(fragments) > 1 else None
+            if len(self._calls) >= MOST_CALLS:
+                raise ModelError(Failure.GARBLED, f"more than {MOST_CALLS} calls in one reply")
             call = self._known(index, id_)
             if call is None or call.is_followed_by(id_, name, arguments):
                 call = Draft(index)
@@ -308,7 +326,8 @@ def usage_of(value: object) -> Usage | None:
     prompt, completion = first_count(counts, PROMPT), first_count(counts, COMPLETION)
     total = first_count(counts, ("total_tokens",)) or 0
     prompt = max(total - (completion or 0), 0) if prompt is None else prompt
-    completion = max(total - prompt, 0) if completion is None else completion
+    # Some count what was thought only in the total.
+    completion = max(completion or 0, total - prompt)
     if not prompt and not completion:
         return None
     cached = min(first_count(counts, CACHED) or 0, prompt)

@@ -14,11 +14,13 @@ from typing import TypeAlias
 from holdfast.core.effects import Request
 from holdfast.core.history import Entry
 from holdfast.core.jsontext import dumped
-from holdfast.core.messages import Message
+from holdfast.core.messages import Message, clean
 from holdfast.core.tools import ToolSpec
 
 MOST_KEPT = 64 * 1024 * 1024
 """Bytes of encoded messages that one client keeps: some hundred sessions with full windows."""
+AROUND = 200
+"""Bytes of memory that a message takes beside its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ Encode: TypeAlias = Callable[[Message], Encoded]
 
 
 def shaped(shape: Shape, inner: str) -> Encoded:
-    return shape, inner.encode()
+    return shape, clean(inner).encode()
 
 
 def in_string(text: str) -> str:
@@ -65,7 +67,7 @@ class Series:
             self.pieces.append(self._to(shape))
         self.pieces.append(inner)
         self._last = shape
-        self.size += len(inner)
+        self.size += len(inner) + AROUND
 
     def extend(self, other: "Series") -> None:
         if not other.pieces:

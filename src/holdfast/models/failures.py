@@ -107,16 +107,23 @@ SHOWN = 300
 
 
 def failure_of(
-    status: int, headers: Mapping[str, str], body: bytes, *, now: float | None = None
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    now: float | None = None,
+    where: str = "",
 ) -> ModelError:
     """The failure in a response that is no reply. `now`, in seconds since 1970, is needed for a
-    Retry-After that is a date."""
+    Retry-After that is a date. `where`: the address that was asked, which may be a wrong one."""
     text = body[:LOOKED_AT].decode("utf-8", "replace")
     try:
         message = message_in(parsed(text, STRICT))
     except ValueError:
         message = summary_of_page(text) if text.lstrip().startswith("<") else text
     detail = f"HTTP {status}: {shown(message) or 'without a word'}"
+    if where and status in (404, 405) and "model" not in message.lower():
+        detail += f" ({where})"
     return failure(f"{message}\n{text}", status, detail, wait=retry_after(headers, now))
 
 
@@ -188,6 +195,7 @@ def json_in(data: bytes | str) -> object:
     try:
         return parsed(text, STRICT)
     except ValueError:
+        text = text[:LOOKED_AT]
         what = summary_of_page(text) if text.lstrip().startswith("<") else text
         raise ModelError(Failure.GARBLED, f"not JSON: {shown(what)}") from None
 

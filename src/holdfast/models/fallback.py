@@ -126,8 +126,9 @@ class Turn:
             except ModelError as error:
                 self._take_back(error)
                 if error.loading and anyio.current_time() < patience:
-                    wait = error.retry_after or self._retries.loading_wait
-                    await self._wait(wait, f"{self._model.name} is loading")
+                    wait = max(error.retry_after or 0.0, self._retries.loading_wait)
+                    wait = min(wait, patience - anyio.current_time())
+                    await self._wait(max(wait, 0.0), f"{self._model.name} is loading")
                     continue
                 failures += 1
                 pause = self._next_wait(error, failures)
@@ -145,7 +146,7 @@ class Turn:
         if error.retry_after is not None:
             most = retries.most_patience if self._is_last else retries.longest_wait
             return error.retry_after if error.retry_after <= most else None
-        longest = min(retries.longest_wait, retries.first_wait * 2 ** (failures - 1))
+        longest = min(retries.longest_wait, retries.first_wait * 2 ** min(failures - 1, 60))
         return self._random.uniform(longest / 2, longest)
 
     async def _wait(self, seconds: float, why: str) -> None:

@@ -103,9 +103,11 @@ def named(name: str, env: Mapping[str, str]) -> Named:
         try:
             place_of(base)
         except ValueError as wrong:
-            raise BadName(f"'{name}' is no address of a server: {wrong}.") from None
+            shown = name if "@" not in name else "What was given"
+            raise BadName(f"'{shown}' is no address of a server: {wrong}.") from None
         key = env.get("OPENAI_API_KEY", "") if is_the_base_of(base, env) else ""
-        return Named(name, model, Provider(base), with_version(base), key)
+        base = with_version(base)  # without a password, which must not be shown
+        return Named(f"{base}#{model}" if model else base, model, Provider(base), base, key)
     who, _, model = name.partition("/")
     if who not in PROVIDERS or not model:
         raise BadName(unknown(name, who))
@@ -182,7 +184,7 @@ async def opened(
         if not who.model and seen.model is None:
             raise BadName(seen.problem or several_models(who.name, seen))
     model = who.model or (seen.model.name if seen.model else "")
-    known = known_of(model, rules, seen, window, asks_ollama=who.provider.api is Api.OLLAMA)
+    known = known_of(model, rules, seen, window, asks_ollama=is_ollama(who, seen))
     warnings = tuple(filter(None, (seen.problem, doubt(known) if not who.provider.key else "")))
     client = client_of(who, model, known, seen, fields or {}, waits)
     return Opened(model=client, known=known, warnings=warnings)
@@ -194,6 +196,13 @@ def several_models(name: str, seen: Look) -> str:
     return f"'{name}' does not say which model is meant; the server has: {names}. Add #name."
 
 
+def is_ollama(who: Named, seen: Look) -> bool:
+    """Whether it is spoken to in its own words, also where only its address was given: through
+    the API it shares with others it would cut prompts in silence."""
+    kind = seen.server.kind if seen.server else None
+    return who.provider.api is Api.OLLAMA or kind is Kind.OLLAMA
+
+
 def known_of(
     model: str, rules: Rules, seen: Look, window: int | None, *, asks_ollama: bool
 ) -> Known:
@@ -202,10 +211,11 @@ def known_of(
     loaded = offer.window if offer else None
     known = lookup(model, rules, settings=window, server=loaded)
     if asks_ollama and known.window_from not in (WindowFrom.SETTINGS, WindowFrom.SERVER):
-        # It loads a model with the window it is asked for, so this is no guess.
+        # It loads a model with the window it is asked for, so with a server this is no guess.
         made_for = (offer.trained if offer else None) or known.window
-        window = min(OLLAMA_WINDOW, made_for)
-        known = replace(known, window=window, window_from=WindowFrom.SERVER)
+        known = replace(known, window=min(OLLAMA_WINDOW, made_for))
+        if seen.server is not None:
+            known = replace(known, window_from=WindowFrom.SERVER)
     if offer is None:
         return known
     can = {name: getattr(offer, name) for name in ("tools", "vision", "reasoning")}
@@ -228,11 +238,12 @@ def client_of(
     waits: Waits | None,
 ) -> Model:
     kind = seen.server.kind if seen.server else None
-    if who.provider.api is Api.OLLAMA:
+    if is_ollama(who, seen):
         from holdfast.models.ollama import Ollama
 
+        base = seen.server.url if seen.server else who.base
         return Ollama(
-            who.base, model, name=who.name, key=who.key, options=fields, speaks=known.dialect,
+            base, model, name=who.name, key=who.key, options=fields, speaks=known.dialect,
             window=known.window, prices=known.prices, waits=waits,
         )  # fmt: skip
     if who.provider.api is Api.ANTHROPIC:

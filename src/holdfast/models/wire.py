@@ -7,7 +7,12 @@ elsewhere.
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass
 from functools import cache, partial
 from ipaddress import ip_address
@@ -44,9 +49,11 @@ class Waits:
     prompt before it says anything: minutes, on a machine without a graphics card."""
     between: float = 120
     """Between two signs of it."""
+    soon: float = 5
+    """For what should follow at once: the rest of an error, the end of a reply that is whole."""
 
     def __post_init__(self) -> None:
-        for name in ("connect", "first", "between"):
+        for name in ("connect", "first", "between", "soon"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"waits.{name} is {getattr(self, name)}, and must be above zero")
 
@@ -55,7 +62,7 @@ class Answer:
     """What came back: a status at once, then bytes."""
 
     def __init__(
-        self, host: str, response: "ClientResponse", scope: anyio.CancelScope, between: float
+        self, host: str, response: "ClientResponse", scope: anyio.CancelScope, waits: Waits
     ) -> None:
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
@@ -64,8 +71,8 @@ class Answer:
         self._response = response
         self._scope = scope
         self._size = 0
-        self._between = between
-        self._moved = 0.0
+        self._waits = waits
+        self._moved: float | None = None
         self.said_something = False
 
     def is_alive(self) -> None:
@@ -76,9 +83,9 @@ class Answer:
         self.said_something = True
         now = anyio.current_time()
         # To move a deadline costs more than to look at the clock, and deltas come by hundreds.
-        if now - self._moved > self._between / 16:
+        if self._moved is None or now - self._moved > self._waits.between / 16:
             self._moved = now
-            self._scope.deadline = now + self._between * 17 / 16
+            self._scope.deadline = now + self._waits.between * 17 / 16
 
     async def read(self) -> bytes:
         """The bytes that have come; none at the end. Raises `ModelError` if it is no real end."""
@@ -91,6 +98,12 @@ class Answer:
             raise ModelError(Failure.GARBLED, f"the answer is larger than {LARGEST} bytes")
         return data
 
+    async def soon(self) -> bytes:
+        """The same where little is to come: nothing, if it does not come soon."""
+        with anyio.move_on_after(self._waits.soon):
+            return await self.read()
+        return b""
+
     async def rest(self) -> bytes:
         parts = []
         while data := await self.read():
@@ -98,13 +111,12 @@ class Answer:
         return b"".join(parts)
 
     async def beginning(self) -> bytes:
-        """As much as is needed of an error."""
+        """As much as is needed of an error, and no more than comes at once: what there is of it
+        says more than that it broke off, or did not end."""
         data = b""
-        try:
+        with suppress(ModelError), anyio.move_on_after(self._waits.soon):
             while len(data) < OF_AN_ERROR and (more := await self.read()):
                 data += more
-        except ModelError:  # it broke off: what came of it says more than that it did
-            pass
         return data
 
     async def end(self) -> None:
@@ -122,12 +134,14 @@ class Wire:
     ) -> None:
         parts = urlsplit(base)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"'{base}' is no address of a server: http://host:port is needed")
+            shown = base if "@" not in base else "What was given"
+            raise ValueError(f"{shown!r} is no address of a server: http://host:port is needed")
         self.base = base.rstrip("/")
         self.host = parts.netloc.rpartition("@")[2]
         # A stream is to be read as it comes, not when a block of compressed bytes is full.
         plain = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         self._headers = {**plain, **(headers or {})}
+        self._secrets = [value.rpartition(" ")[2] for value in (headers or {}).values() if value]
         self._waits = waits or Waits()
         self._is_near = is_near(parts.hostname)
         self._proxy: str | None = None
@@ -168,10 +182,12 @@ class Wire:
                 raise failure_behind(error, self.host) from error
             with woken_when_lost(response):
                 try:
-                    answer = Answer(self.host, response, scope, waits.between)
+                    answer = Answer(self.host, response, scope, waits)
                     yield answer
-                except BaseException:
+                except BaseException as error:
                     response.close()  # who knows in which state the other side is
+                    if isinstance(error, ModelError):
+                        error.hide(self._secrets)
                     raise
             if response.content.at_eof():
                 response.release()
@@ -303,6 +319,8 @@ def woken_when_lost(response: "ClientResponse") -> Iterator[None]:
         if not response.content.is_eof() and response.content.exception() is None:
             response.content.set_exception(ClientPayloadError("the connection was lost"))
 
+    # Else the loop would print that nobody has looked at it.
+    lost.add_done_callback(lambda lost: lost.cancelled() or lost.exception())
     lost.add_done_callback(wake)
     try:
         yield
@@ -324,8 +342,10 @@ def failure_behind(error: Exception, host: str) -> Exception:
         case aiohttp.ClientConnectorError():
             why = strerror(error.os_error.errno or 0).lower()
             return gone(f"cannot connect to {host}: {why}")
-        case aiohttp.InvalidURL():
-            return rejected(f"{host} cannot be asked: {error}")
+        case aiohttp.InvalidURL():  # its own words would show the password in an address
+            return rejected(f"{host} cannot be asked: its address, or that of a proxy, is wrong")
+        case RuntimeError() if "closed" in str(error):
+            return gone(f"the connection to {host} was closed by this program")
         case aiohttp.ClientResponseError() | aiohttp.ClientPayloadError():
             # Broken HTTP, or a body that ended before its announced end.
             return gone(f"the answer of {host} broke off")

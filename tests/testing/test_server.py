@@ -576,6 +576,11 @@ def test_a_port_can_be_chosen_and_is_free_again_afterwards() -> None:
         assert ask(again).status == 200
 
 
+def test_a_server_that_is_not_started_has_no_address() -> None:
+    with pytest.raises(RuntimeError, match="The server is not started.* Use it with `with`"):
+        _ = ModelServer(says("One.")).url
+
+
 def test_a_port_that_is_taken_is_said_at_once() -> None:
     with ModelServer() as server, pytest.raises(OSError, match="Address already in use"):
         ModelServer(port=server.port).__enter__()

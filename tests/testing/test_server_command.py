@@ -1,8 +1,10 @@
 """`python -m holdfast.testing.server`, as a person runs it, and the fixture, as pytest does."""
 
+import errno
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,9 +14,10 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
+from holdfast.testing.printing import printing
 from holdfast.testing.server import Kind, ModelServer
 from holdfast.testing.server.__main__ import main
-from holdfast.testing.server.faults import FAULTS
+from holdfast.testing.server.faults import FAULTS, MAKERS, sentence
 from tests.testing.client import CLOCK, ask, bare_socket, request_bytes
 
 COMMAND = (sys.executable, "-m", "holdfast.testing.server")
@@ -26,7 +29,7 @@ def running(*arguments: str) -> Iterator[tuple[ModelServer, "subprocess.Popen[st
     with subprocess.Popen((*COMMAND, *arguments), stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            address = re.match(r"http://127\.0\.0\.1:(\d+) is a ", process.stdout.readline())
+            address = re.match(r"http://127\.0\.0\.1:(\d+) is an? ", process.stdout.readline())
             assert address is not None
             yield ModelServer(port=int(address[1])), process  # not entered: it is only an address
         finally:
@@ -96,17 +99,50 @@ def test_it_plays_its_faults_and_then_says_what_it_was_told_to() -> None:
 def test_the_list_names_every_fault_with_its_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list"]) == 0
 
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(FAULTS)
-    assert [line for line in lines if not re.search(r"  [A-Z2-5`].*\.$", line)] == []
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    families = {name.removesuffix("..."): rest for name, rest in lines if name.endswith("...")}
+    variants = [name + each for name, rest in families.items() for each in rest.split(", ")]
+    assert {name: rest for name, rest in lines if not name.endswith("...")} == {
+        name: sentence(name) for name in MAKERS
+    }
+    assert sorted({*MAKERS, *variants}) == sorted({*MAKERS, *FAULTS})
+    assert families["call-as-text-"] == "fenced, tagged, tool-call, bare, pythonic"
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("reasoning", "reasoning-reasoning-content"),
+        ("broken-arguments", "broken-arguments-doubled-quotes"),
+        ("call-as-text", "call-as-text-fenced"),
+    ],
+)
+def test_a_name_that_stands_for_several_faults_takes_the_first(name: str, first: str) -> None:
+    with running("--fault", name) as (server, process):
+        ask(server, tools=[CLOCK])
+
+        (told,) = told_until_interrupted(process, 1)
+
+    assert told.partition(": ")[2] == f"200 {first}"
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--fault", "nonsense"], "invalid choice: 'nonsense'"),
+        (
+            ["--fault", "bussy"],
+            "--fault: there is no fault 'bussy'; did you mean: busy? --list shows all\n",
+        ),
+        (
+            ["--fault", "nonsense"],
+            "--fault: there is no fault 'nonsense'; --list shows all\n",
+        ),
         (["--kind", "nonsense"], "invalid choice: 'nonsense'"),
-        (["--window", "many"], "invalid int value: 'many'"),
+        (["--window", "many"], "must be a whole number of at least 1, and not many"),
+        (["--window", "0"], "must be a whole number of at least 1, and not 0"),
+        (["--window", "-5"], "must be a whole number of at least 1, and not -5"),
+        (["--port", "99999"], "must be a whole number from 0 to 65535, and not 99999"),
+        (["--port", "-1"], "must be a whole number from 0 to 65535, and not -1"),
     ],
 )
 def test_what_it_does_not_know_it_says(
@@ -119,10 +155,58 @@ def test_what_it_does_not_know_it_says(
     assert words in capsys.readouterr().err
 
 
-def test_every_kind_can_be_run() -> None:
+def test_a_port_that_is_taken_is_said_with_the_way_out() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            (*COMMAND, "--port", str(port)), capture_output=True, text=True, timeout=30
+        )
+
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        f"Port {port} is taken; choose another, or leave --port out.\n",
+    )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here that is always full")
+def test_a_text_that_cannot_be_written_is_said_to_be() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            (*COMMAND, "--list"), stdout=full, stderr=subprocess.PIPE, text=True, timeout=30
+        )
+
+    assert (done.returncode, done.stderr) == (
+        1,
+        "holdfast: could not write: [Errno 28] No space left on device\n",
+    )
+
+
+def test_an_error_that_is_no_failed_write_is_not_called_one() -> None:
+    def show() -> int:
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+
+    with pytest.raises(ConnectionRefusedError):
+        printing(show)
+
+
+def test_the_help_names_every_kind_and_the_defaults() -> None:
     help_ = subprocess.run((*COMMAND, "--help"), capture_output=True, text=True, check=True).stdout
 
     assert [kind.value for kind in Kind if kind.value not in help_] == []
+    assert re.findall(r"\(default: (\S+)\)", help_) == ["llama.cpp", "4096", "test-model"]
+
+
+@pytest.mark.parametrize(
+    ("article", "kind"), [("an", "ollama"), ("an", "lm-studio"), ("a", "vllm")]
+)
+def test_it_says_what_kind_it_is(article: str, kind: str) -> None:
+    with subprocess.Popen((*COMMAND, "--kind", kind), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        process.kill()
+
+    assert line.partition(" ")[2] == f"is {article} {kind} server. Ctrl-C ends it.\n"
 
 
 # --- the fixture ---------------------------------------------------------------------------------
@@ -137,7 +221,7 @@ from holdfast.testing.script import says
 
 
 def ask(server, **fields):
-    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 9}
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
     request = urllib.request.Request(
         server.url + "/v1/chat/completions",
         json.dumps({**body, **fields}).encode(),
@@ -152,7 +236,7 @@ def test_nothing_is_loaded_before_the_fixture_is_used():
 
 
 def test_good(model_server):
-    server, other = model_server(says("Hello.")), model_server(says("Hello."))
+    server, other = model_server(says("Hello.")), model_server(says("Hello."), kind="llama.cpp")
     assert (ask(server), ask(other)) == (200, 200)
 
 
@@ -181,21 +265,33 @@ def test_after_closed():
 """
 
 
+def pytest_says(folder: Path, *arguments: str) -> str:
+    plugins = ("-p", "no:cacheprovider", "-p", "holdfast.testing.pytest_plugin")
+    return subprocess.run(
+        (sys.executable, "-m", "pytest", *arguments, *plugins, str(folder)),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        timeout=60,
+    ).stdout
+
+
+def test_pytest_says_of_the_fixture_that_it_judges(tmp_path: Path) -> None:
+    said = pytest_says(tmp_path, "--fixtures")
+
+    _, _, about = said.partition("model_server -- ")
+    assert "and judges the test:" in about
+    assert "`server.expect_complaints()`" in about
+
+
 def test_the_fixture_closes_its_servers_and_fails_a_test_that_sends_bad_requests(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
-    plugins = ("-p", "no:cacheprovider", "-p", "holdfast.testing.pytest_plugin")
-    done = subprocess.run(
-        (sys.executable, "-m", "pytest", "-rA", "--tb=short", *plugins, str(tmp_path)),
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        timeout=60,
-    )
+    said = pytest_says(tmp_path, "-rA", "--tb=short")
 
-    outcomes = re.findall(r"^(PASSED|FAILED|ERROR) test_it.py::(\w+)", done.stdout, re.MULTILINE)
+    outcomes = re.findall(r"^(PASSED|FAILED|ERROR) test_it.py::(\w+)", said, re.MULTILINE)
     assert {name: outcome for outcome, name in outcomes} == {
         "test_nothing_is_loaded_before_the_fixture_is_used": "PASSED",
         "test_good": "PASSED",
@@ -208,9 +304,10 @@ def test_the_fixture_closes_its_servers_and_fails_a_test_that_sends_bad_requests
     assert (
         "A strict server would not have taken what was sent:\n"
         "- The list of tools is empty: leave it out.\n"
-    ) in done.stdout
+        "If it is sent on purpose, say so in the test: server.expect_complaints()\n"
+    ) in said
     section = "Captured complaints of the model server call"
-    assert re.findall(rf"_ (\w+) _|-( {section} )-", done.stdout) == [
+    assert re.findall(rf"_ (\w+) _|-( {section} )-", said) == [
         ("test_bad", ""),
         ("test_bad_and_wrong", ""),
         ("", f" {section} "),

@@ -17,7 +17,7 @@ from holdfast.models.failures import failure_of
 from holdfast.models.sse import Event, Events
 from holdfast.testing.script import calls, says, several, wants
 from holdfast.testing.server import Fault, Kind, ModelServer, Turn, faults
-from holdfast.testing.server.faults import FAULTS, sentence
+from holdfast.testing.server.faults import FAULTS, MAKERS, sentence
 from holdfast.testing.server.mangled import AS_TEXT, BROKEN
 from tests.testing.client import (
     CHAT,
@@ -594,9 +594,38 @@ def alone(request: bytes) -> bytes:
 
 def test_every_fault_has_its_name_and_a_sentence() -> None:
     assert {name: make().name for name, make in FAULTS.items()} == {name: name for name in FAULTS}
-    sentences = [sentence(name) for name in FAULTS]
+    sentences = [sentence(name) for name in MAKERS]
     assert [each for each in sentences if not each.endswith(".")] == []
     assert len(set(sentences)) == len(sentences)
+
+
+@pytest.mark.parametrize("how", ["trailing comma", "trailing-comma", "Trailing-Comma"])
+def test_a_variant_is_known_by_either_spelling(how: str) -> None:
+    fault = faults.broken_arguments(how, ZONE)
+
+    assert fault.name == "broken-arguments-trailing-comma"
+    assert call_of(fault)["function"]["arguments"] == '{"zone": "utc",}'
+    assert faults.call_as_text("tool-call").name == faults.call_as_text("TOOL_CALL").name
+
+
+def test_a_variant_that_is_not_known_is_refused_with_those_that_are() -> None:
+    with pytest.raises(ValueError, match=r"^There is no 'trailing'\. Did you mean: trailing-comma"):
+        faults.broken_arguments("trailing")
+    with pytest.raises(ValueError, match=r"^There is no 'fance'\. Did you mean: fenced\?$"):
+        faults.call_as_text("fance")
+    with pytest.raises(
+        ValueError,
+        match=r"^There is no 'zzz'\. Known: fenced, tagged, tool-call, bare, pythonic\.$",
+    ):
+        faults.call_as_text("zzz")
+
+
+def test_an_overflow_takes_its_kind_by_name() -> None:
+    assert faults.overflow("vllm").name == faults.overflow(Kind.VLLM).name == "overflow-vllm"
+    with pytest.raises(
+        ValueError, match=r"^There is no kind 'vlm' of server\. There are: openai, "
+    ):
+        faults.overflow("vlm")
 
 
 def test_faults_can_be_put_into_each_other() -> None:

@@ -226,10 +226,7 @@ def test_a_bad_history_gets_its_complaint(messages: list[Any], complaints: list[
         ),
         (
             {"max_tokens": None},
-            [
-                "The field max_tokens must not be null.",
-                "It is not said how many tokens the answer may take.",
-            ],
+            ["The field max_tokens must not be null."],
         ),
         ({"max_tokens": 0}, ["The answer may take 0 tokens, which is no number above 0."]),
         ({"max_tokens": -1}, ["The answer may take -1 tokens, which is no number above 0."]),
@@ -258,7 +255,16 @@ def test_a_bad_field_gets_its_complaint(fields: dict[str, Any], complaints: list
 def test_how_long_the_answer_may_be_can_be_said_in_the_newer_way() -> None:
     body = {"model": "test-model", "messages": [USER], "max_completion_tokens": 100}
     assert judged(body=body) == []
-    assert judged(body={"model": "test-model", "messages": [USER]}) == [
+    assert judged(body={**body, "max_completion_tokens": 0}) == [
+        "The answer may take 0 tokens, which is no number above 0."
+    ]
+
+
+def test_only_anthropic_must_be_told_how_long_the_answer_may_be() -> None:
+    body = {"model": "test-model", "messages": [USER]}
+    assert judged(body=body, kind=Kind.OPENAI) == []
+    assert judged(body=body, kind=Kind.OLLAMA, path=OLLAMA) == []
+    assert judged(body=body, kind=Kind.ANTHROPIC, path=MESSAGES) == [
         "It is not said how many tokens the answer may take."
     ]
 

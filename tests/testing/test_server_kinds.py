@@ -578,3 +578,21 @@ def test_llama_cpp_fails_when_the_arguments_in_the_history_are_not_json(argument
     assert answer.status == 500
     assert answer.json["error"]["message"].startswith("Failed to parse tool call arguments as JSON")
     assert status(Kind.OPENAI).status == 200
+
+
+# --- by name -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_kind_can_be_given_by_its_name(kind: Kind) -> None:
+    with ModelServer(says("Hello."), kind=kind.value) as server:
+        assert ask(server, path=path_of(kind)).status == 200
+
+
+def test_a_kind_that_is_not_known_is_refused_with_those_that_are() -> None:
+    with pytest.raises(
+        ValueError, match=r"^There is no kind 'olama' of server\. There are: "
+    ) as no:
+        ModelServer(kind="olama")
+
+    assert [kind.value for kind in Kind if kind.value not in str(no.value)] == []

@@ -2,6 +2,7 @@
 pipe that closes, a person who has seen enough. None of these is worth a traceback.
 """
 
+import errno
 import io
 import os
 import sys
@@ -9,6 +10,8 @@ from collections.abc import Callable
 
 CLOSED_PIPE, INTERRUPTED = 141, 130
 """What a shell reports for a program that SIGPIPE or Ctrl-C has ended."""
+FAILED_WRITES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+"""Why a text cannot be written to where it should go. Any other error has another cause."""
 
 
 def printing(show: Callable[[], int]) -> int:
@@ -25,6 +28,8 @@ def printing(show: Callable[[], int]) -> int:
         quiet()
         return CLOSED_PIPE
     except OSError as wrong:
+        if wrong.errno not in FAILED_WRITES:
+            raise
         print(f"holdfast: could not write: {wrong}", file=sys.stderr)
         quiet()
         return 1

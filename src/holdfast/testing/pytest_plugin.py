@@ -24,7 +24,7 @@ class StartsServers(Protocol):
     def __call__(
         self,
         *turns: "Turn",
-        kind: "Kind" = ...,
+        kind: "Kind | str" = ...,
         window: int = ...,
         model: str = ...,
         key: str | None = ...,
@@ -41,7 +41,10 @@ STARTED: pytest.StashKey[list["ModelServer"]] = pytest.StashKey()
 
 @pytest.fixture
 def model_server(request: pytest.FixtureRequest) -> Iterator[StartsServers]:
-    """Starts a misbehaving model server that is closed at the end of the test."""
+    """Starts misbehaving model servers, `model_server(says("Hello."))`, and judges the test:
+    if it sent what a strict server would not have taken, it fails, unless it says
+    `server.expect_complaints()`. The servers are closed when the test ends.
+    """
     from holdfast.testing.server import ModelServer
 
     servers = request.node.stash.setdefault(STARTED, [])
@@ -66,7 +69,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         raise
     if complaints := complaints_about(item):
         pytest.fail(
-            f"A strict server would not have taken what was sent:\n{complaints}", pytrace=False
+            f"A strict server would not have taken what was sent:\n{complaints}\n"
+            "If it is sent on purpose, say so in the test: server.expect_complaints()",
+            pytrace=False,
         )
     return result
 

@@ -150,7 +150,8 @@ def about_tools(asked: Asked) -> Iterator[str]:
 
 def about_size(asked: Asked, tokens: int, window: int) -> Iterator[str]:
     if asked.output is None:
-        yield "It is not said how many tokens the answer may take."
+        if asked.api.name is ApiName.ANTHROPIC:  # the only one that does not choose for the client
+            yield "It is not said how many tokens the answer may take."
     elif asked.room is None:
         yield f"The answer may take {shown(asked.output)} tokens, which is no number above 0."
     output = asked.room or 0

@@ -7,6 +7,7 @@ too long is in `overflow`, what it tells of itself in `probes`.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import NoReturn
 
 from holdfast.testing.server.asked import Api, ApiName
 from holdfast.testing.server.draft import Style
@@ -27,6 +28,11 @@ class Kind(Enum):
     VLLM = "vllm"
     ANTHROPIC = "anthropic"
     LLAMAFILE = "llamafile"
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        known = ", ".join(kind.value for kind in cls)
+        raise ValueError(f"There is no kind {value!r} of server. There are: {known}.")
 
 
 class Stranger(Enum):

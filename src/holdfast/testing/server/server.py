@@ -29,7 +29,8 @@ HOST = "127.0.0.1"
 class ModelServer:
     """`turns` is the script. When it has been played, `then` answers; without it, a 500 does.
 
-    With a `key`, requests must carry it. With `tools=False` the model cannot use tools.
+    It runs from the beginning of its `with` block to the end. `kind` is a `Kind`, or its name as
+    on the command line. With a `key`, requests must carry it. With `tools=False` the model cannot use tools.
     `strict=False` turns the judging off; `refuse=True` answers a request that has complaints
     with a 400.
     """
@@ -37,7 +38,7 @@ class ModelServer:
     def __init__(
         self,
         *turns: Turn,
-        kind: Kind = Kind.LLAMA_CPP,
+        kind: Kind | str = Kind.LLAMA_CPP,
         window: int = 4096,
         model: str = "test-model",
         key: str | None = None,
@@ -51,7 +52,7 @@ class ModelServer:
         self._answers = Answers(
             turns=list(turns),
             then=then,
-            kind=kind,
+            kind=Kind(kind),
             window=window,
             model=model,
             key=key,
@@ -66,10 +67,15 @@ class ModelServer:
     @property
     def url(self) -> str:
         """Without the `/v1` of OpenAI's API."""
-        return f"http://{HOST}:{self._port}"
+        return f"http://{HOST}:{self.port}"
 
     @property
     def port(self) -> int:
+        if not self._port:
+            raise RuntimeError(
+                "The server is not started, so it has no address yet. Use it with `with`: "
+                "with ModelServer(...) as server: ..."
+            )
         return self._port
 
     @property

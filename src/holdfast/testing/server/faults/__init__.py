@@ -27,6 +27,7 @@ from holdfast.testing.server.faults.connections import (
     trickle,
     utf8_garbage,
 )
+from holdfast.testing.server.faults.names import dashed
 from holdfast.testing.server.faults.refusals import (
     busy,
     html_page,
@@ -120,20 +121,17 @@ __all__ = [
     "reasoning",
 ]
 
-
-def dashed(*words: str) -> str:
-    return "-".join(words).replace("_", "-").replace(" ", "-").lower()
-
-
+MAKERS: Mapping[str, Callable[..., Fault]] = {dashed(name): globals()[name] for name in __all__}
 VARIANTS: Mapping[str, tuple[str, ...]] = {
-    "broken_arguments": tuple(BROKEN),
-    "call_as_text": tuple(AS_TEXT),
+    "overflow": tuple(kind.value for kind in Kind),
+    "broken-arguments": tuple(BROKEN),
+    "call-as-text": tuple(AS_TEXT),
     "reasoning": ("reasoning_content", "reasoning", "thinking", "think"),
 }
-MAKERS: Mapping[str, Callable[..., Fault]] = {name: globals()[name] for name in __all__}
+"""Of those that come in several: what their maker may be told. It takes the first unless it is."""
 FAULTS: Mapping[str, Callable[[], Fault]] = {
-    **{dashed(name): make for name, make in MAKERS.items() if name not in VARIANTS},
-    **{dashed("overflow", kind.value): partial(overflow, kind) for kind in Kind},
+    **{name: make for name, make in MAKERS.items() if name not in VARIANTS},
+    "overflow": overflow,  # which is none of its variants, but the server's own
     **{
         dashed(name, variant): partial(MAKERS[name], variant)
         for name, variants in VARIANTS.items()
@@ -144,10 +142,5 @@ FAULTS: Mapping[str, Callable[[], Fault]] = {
 
 
 def sentence(name: str) -> str:
-    """What the fault of this name does."""
-    make = FAULTS[name]
-    if not isinstance(make, partial):
-        return " ".join((make.__doc__ or "").split())
-    (variant,) = make.args
-    words = variant.value if isinstance(variant, Kind) else variant
-    return f"{' '.join((make.func.__doc__ or '').split())} Here: {words}."
+    """What the faults of this maker do."""
+    return " ".join((MAKERS[name].__doc__ or "").split())

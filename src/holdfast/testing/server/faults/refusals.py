@@ -61,15 +61,16 @@ def loading(times: int = 2) -> Fault:
     return Fault("loading", SOME_WORDS, times=times, loading=True)
 
 
-def overflow(kind: Kind | None = None, *, times: int = 1) -> Fault:
+def overflow(kind: Kind | str | None = None, *, times: int = 1) -> Fault:
     """The request is too long, in the words of the server's kind, or of another one."""
+    other = None if kind is None else Kind(kind)
 
     def answer(scene: Scene) -> Answer:
         tokens = max(scene.received.tokens, scene.window + 1)
-        way = WAYS[kind or words_of(scene.kind, scene.asked)]
+        way = WAYS[other or words_of(scene.kind, scene.asked)]
         return way(scene.asked, tokens, scene.window)
 
-    return instead(f"overflow-{kind.value}" if kind else "overflow", answer, times=times)
+    return instead(f"overflow-{other.value}" if other else "overflow", answer, times=times)
 
 
 def wrong_key() -> Fault:

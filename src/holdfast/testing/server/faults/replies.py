@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from holdfast.core.limits import Usage
 from holdfast.testing.server.draft import Call, Content, Draft, Ending
+from holdfast.testing.server.faults.names import dashed, meant
 from holdfast.testing.server.mangled import AS_TEXT, BROKEN
 from holdfast.testing.server.turns import SOME_WORDS, Fault, Scene, Turn, first_tool
 
@@ -115,25 +116,27 @@ def arguments_as_object(of: Turn = first_tool) -> Fault:
 
 def broken_arguments(how: str = "doubled quotes", of: Turn = first_tool) -> Fault:
     """The arguments of a call are not a JSON object, in one of many ways."""
-    way = BROKEN[how]
+    name = meant(how, BROKEN)
+    way = BROKEN[name]
 
     def change(call: Call) -> Call:
         # There are ways in which an empty object cannot be got wrong.
         right = '{"note": "example"}' if call.arguments == "{}" else str(call.arguments)
         return replace(call, arguments=way(right))
 
-    return with_calls(f"broken-arguments-{how.replace(' ', '-').lower()}", of, change)
+    return with_calls(dashed("broken-arguments", name), of, change)
 
 
 def call_as_text(style: str = "fenced", of: Turn = first_tool) -> Fault:
     """A call is written into the text, where no server looks for it, in one of several styles."""
-    way = AS_TEXT[style]
+    name = meant(style, AS_TEXT)
+    way = AS_TEXT[name]
 
     def spoil(draft: Draft) -> Draft:
         text = "\n".join(filter(None, (draft.text, *map(way, draft.calls))))
         return replace(draft, text=text, calls=(), ending=Ending.STOP)
 
-    return spoiled(f"call-as-text-{style.replace('_', '-').lower()}", of, spoil)
+    return spoiled(dashed("call-as-text", name), of, spoil)
 
 
 # --- its text ------------------------------------------------------------------------------------
@@ -148,7 +151,7 @@ def reasoning(field: str = "reasoning_content", of: Turn = SOME_WORDS) -> Fault:
             return replace(draft, text=f"<think>\n{thought}\n</think>\n\n{draft.text}")
         return replace(draft, thought=draft.thought or thought, thought_field=field)
 
-    return spoiled(f"reasoning-{field.replace('_', '-')}", of, spoil)
+    return spoiled(dashed("reasoning", field), of, spoil)
 
 
 def nul(of: Turn = SOME_WORDS) -> Fault:

@@ -197,7 +197,9 @@ def test_what_was_spent_never_shrinks(usages: list[Usage]) -> None:
 # --- when a window is not enough ------------------------------------------------------------
 
 READ = ToolSpec(name="read", mutates=False)
-IDLE = tuple(ToolSpec(name=f"idle{n}", parameters='"' + "word " * 900 + '"') for n in range(6))
+IDLE = tuple(
+    ToolSpec(name=f"idle{n}", parameters=f'{{"title":"{"word " * 900}"}}') for n in range(6)
+)
 
 
 def long(call: ToolCall) -> str:

@@ -160,3 +160,9 @@ def test_of_a_tool_that_keeps_its_last_results_exactly_those_are_whole(name: str
     ]
     # Three at once, of which two are kept: all three are shown once before one of them fades.
     assert whole == [[], [True, True, True], [False, False, True, True]]
+
+
+@pytest.mark.parametrize("parameters", ["", "nonsense", "[1]", '{"a": NaN}', "\ud800"])
+def test_parameters_that_no_server_could_read_are_refused_at_once(parameters: str) -> None:
+    with pytest.raises(ValueError, match="the parameters of the tool read are no JSON object"):
+        ToolSpec(name="read", parameters=parameters)

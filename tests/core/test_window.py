@@ -92,7 +92,9 @@ def paired(messages: Iterable[Message]) -> bool:
 
 
 def test_room_is_the_window_less_all_that_is_reserved_and_measured() -> None:
-    tools = (ToolSpec(name="n" * 80, description="d" * 100, parameters="p" * 100),)
+    tools = (
+        ToolSpec(name="n" * 80, description="d" * 100, parameters=f'{{"title":"{"p" * 88}"}}'),
+    )
     fixed = size_of_system("s" * 320) + size_of_tools(tools)
     budget = Budget(output=1_000, safety=100)
     frame = Frame(Gauge(LOCALCOWORK), budget, 10_000, fixed)

@@ -6,10 +6,11 @@ without a mark it must name a tool that exists.
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from holdfast.core.events import WantedCall
+from holdfast.core.jsontext import dumped
 from holdfast.models.repair import Found, Repaired, Unclear, found, repaired
 
 NAMELESS = "Your call could not be read, because it does not name one tool. Write it again."
@@ -114,3 +115,25 @@ def final_of(value: Found) -> Final:
     items = [str(item).strip() for item in json.loads(cited)] if cited[0] == "[" else []
     numbers = tuple(int(item) for item in items if re.fullmatch(r"[0-9]{1,9}", item))
     return Final(word(members["answer"]), numbers, value.json)
+
+
+# --- arguments that come one by one ----------------------------------------------------------
+
+STATED = {"true": "string", "false": "json"}
+"""DeepSeek says itself whether a value is text: `<parameter name="a" string="true">`."""
+
+
+def typed(raw: str, kind: object) -> str:
+    """The value as JSON: text, unless its type or, where that is unknown, its look says otherwise."""
+    if raw.startswith("<![CDATA[") and raw.endswith("]]>"):
+        raw = raw[9:-3]
+    try:
+        value = found(raw.strip(), 0)
+    except Unclear:
+        return dumped(raw)
+    fits = "string" not in kind if isinstance(kind, str | list) else value.json[0] not in '{["'
+    return value.json if fits and value.end == len(raw.strip()) else dumped(raw)
+
+
+def joined(given: Mapping[str, str]) -> str:
+    return f"{{{','.join(f'{dumped(key)}:{value}' for key, value in given.items())}}}"

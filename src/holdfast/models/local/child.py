@@ -25,7 +25,7 @@ def main() -> int:
     told = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     order = json.loads(sys.stdin.readline() or "{}")
-    if os.getppid() != order.get("parent"):  # it died before it could take us with it
+    if not order or is_orphan(order["parent"]):
         return 0
     try:
         server = serve(order)
@@ -62,6 +62,12 @@ def die_with_parent() -> None:
     """Without this the end of stdin would do, but nothing of ours runs while the engine loads."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def is_orphan(parent: int) -> bool:
+    """Whether the parent died before it could take us with it. Elsewhere than on Linux there may
+    be a launcher between us."""
+    return sys.platform == "linux" and os.getppid() != parent
 
 
 if __name__ == "__main__":

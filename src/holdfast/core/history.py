@@ -12,7 +12,7 @@ from hashlib import blake2b
 
 from holdfast.core.cut import cut, shorten_arguments
 from holdfast.core.digest import digest
-from holdfast.core.events import Finish, Outcome, Reply
+from holdfast.core.events import Finish, Outcome, Reply, Verdict
 from holdfast.core.jsontext import dumped, json_object
 from holdfast.core.limits import Caps
 from holdfast.core.messages import (
@@ -135,6 +135,8 @@ class OpenCall:
     """Equal for equal calls, whatever the order of their arguments."""
     problem: str = ""
     """Why it cannot be run, in words for the model."""
+    verdict: Verdict | None = None
+    """What was decided about it; None: nobody has been asked yet, or nobody need be."""
     started: bool = False
     crashes: int = 0
     """How often the process died while it was under way."""

@@ -13,6 +13,7 @@ from holdfast.core.cut import cut, digest_arguments
 from holdfast.core.digest import digest
 from holdfast.core.events import (
     CallsAdmitted,
+    Decided,
     Failure,
     Finish,
     ModelFailed,
@@ -26,6 +27,7 @@ from holdfast.core.events import (
 from holdfast.core.eviction import LATE
 from holdfast.core.guards import Deed
 from holdfast.core.history import OpenCall, closed, fingerprint, opened
+from holdfast.core.jsontext import dumped, json_object
 from holdfast.core.ledger import Record, first_words
 from holdfast.core.limits import Usage
 from holdfast.core.messages import Note, ToolMessage, clean
@@ -38,6 +40,9 @@ READ_RESULT = "read_result"
 
 NAMED = 8_000
 """Characters of the arguments in which the ledger looks for the files they name."""
+
+MOST_GRANTS = 64
+"""Rules that the user's answers may add to a session; the newest count."""
 
 SMALLEST_WINDOW = 256
 """A server that claims less than this is not believed."""
@@ -125,6 +130,26 @@ def overflowed(state: State, run: Run, waiting: Waiting, event: ModelFailed) -> 
 
 
 # --- the tools ------------------------------------------------------------------------------
+
+
+def decided(state: State, event: Decided) -> State:
+    """What a person or a rule said of a call, and what it means for the calls to come."""
+    if event.grants:
+        granted = (*(rule for rule in state.granted if rule != event.grants), event.grants)
+        state = replace(state, granted=granted[-MOST_GRANTS:])
+    return with_open(state, event.call_id, lambda each: judged(each, event))
+
+
+def judged(each: OpenCall, event: Decided) -> OpenCall:
+    """A call with other arguments is another call: its print changes with it, and the model will
+    be shown what really ran."""
+    try:
+        given = json_object(event.arguments)
+    except ValueError:
+        return replace(each, verdict=event.verdict)
+    call = replace(each.call, arguments=dumped(given))
+    print_ = fingerprint(call.name, dumped(given, sort_keys=True))
+    return replace(each, verdict=event.verdict, call=call, fingerprint=print_)
 
 
 def started(state: State, event: ToolStarted) -> State:

@@ -130,6 +130,8 @@ class State:
     window: int | None = None
     """The window as the server told it, where it is smaller than the settings say."""
     pins: tuple[tuple[str, str], ...] = ()
+    granted: tuple[str, ...] = ()
+    """Rules that the user's answers made for the rest of the session."""
     runs: int = 0
     asks: int = 0
     replied: int = 0

@@ -10,6 +10,9 @@ from enum import Enum
 
 from holdfast.core.jsontext import json_object
 
+ALMOST = 0.9
+"""How like a name must be to count as a slip of the pen: one letter in ten."""
+
 
 class SideEffect(Enum):
     """What may happen again after a crash."""
@@ -46,6 +49,8 @@ class ToolSpec:
     keep: Keep = Keep.HEAD
     keep_last: int | None = None
     """Only so many of its newest results stay whole in the window; None means all that fit."""
+    aliases: tuple[str, ...] = ()
+    """Other names that models use for it. They are not sent."""
 
     def __post_init__(self) -> None:
         try:
@@ -57,17 +62,35 @@ class ToolSpec:
 
 
 def resolve(name: str, tools: Iterable[ToolSpec]) -> ToolSpec | None:
-    """The tool of this name; for a name without a server's prefix, the only tool behind one.
+    """The tool that is meant: by its name, without its server's prefix, by an alias, or by a slip
+    of the pen, if running the wrong one would harm nobody. None rather than one of two.
 
     A name with another prefix is another tool: `mail.send` must never run `chat.send`.
     """
     known = tuple(tools)
     bare = name.strip().removeprefix("functions.")  # how some models write every name
-    exact = [tool for tool in known if tool.name == name]
-    for tool in (*exact, *(tool for tool in known if dotted(tool.name) == dotted(bare))):
-        return tool
+    for tool in known:
+        if tool.name == name:
+            return tool
+    for tool in known:
+        if dotted(tool.name) == dotted(bare):
+            return tool
     alike = [tool for tool in known if dotted(tool.name).rsplit(".", 1)[-1] == bare]
+    alike = alike or [tool for tool in known if bare in tool.aliases]
+    alike = alike or [tool for tool in known if is_slip(bare, tool)]
     return alike[0] if len(alike) == 1 else None
+
+
+def is_slip(name: str, tool: ToolSpec) -> bool:
+    """`read_fille`, or `ReadFile`, of a tool that changes nothing."""
+    if tool.mutates or tool.effect is not SideEffect.READ:
+        return False
+    meant, written = plain(tool.name), plain(name)
+    return meant == written or bool(get_close_matches(written, [meant], cutoff=ALMOST))
+
+
+def plain(name: str) -> str:
+    return dotted(name).replace("_", "").replace("-", "").lower()
 
 
 def dotted(name: str) -> str:

@@ -6,9 +6,13 @@ from typing import assert_never
 from holdfast.core.events import (
     CallsAdmitted,
     CancelAsked,
+    Charged,
+    Decided,
     EndDecided,
     Event,
     Evicted,
+    FileKept,
+    FilesRestored,
     FollowedUp,
     ModelAsked,
     ModelFailed,
@@ -57,6 +61,15 @@ def line_of(event: Event) -> str:
         case ToolFinished(call_id, outcome, text):
             plain = outcome.value == "done" or text.lower().startswith(outcome.value)
             return f"{call_id}: {text}" if plain else f"{call_id}: {outcome.value}: {text}"
+        case Decided(call_id, verdict, by=by, arguments=changed, words=words):
+            edited = f" as {changed}" if changed else ""
+            return f"{call_id}: {verdict.value} by {by}{edited}{': ' if words else ''}{words}"
+        case FileKept(call_id, path):
+            return f"{call_id}: kept {path}"
+        case FilesRestored(paths):
+            return f"restored: {', '.join(paths)}"
+        case Charged(call_id, usage):
+            return f"{call_id}: charged {usage.prompt + usage.completion} tokens"
         case ModelAsked(_, purpose):
             return f"asked: {purpose.value}" if purpose.value != "work" else ""
         case Nudged(why, text):

@@ -13,9 +13,14 @@ from random import Random
 
 from holdfast.core.effects import CallModel, Effect, RunTools, StopWork
 from holdfast.core.events import (
+    USER,
     CancelAsked,
+    Charged,
+    Decided,
     Event,
     Failure,
+    FileKept,
+    FilesRestored,
     Finish,
     FromTheWorld,
     ModelFailed,
@@ -31,6 +36,7 @@ from holdfast.core.events import (
     ToolsFound,
     ToolStarted,
     UserSpoke,
+    Verdict,
     WantedCall,
 )
 from holdfast.core.limits import (
@@ -196,10 +202,30 @@ class World:
                 case CallModel():
                     self.pending.extend(self.answers(effect, state))
                 case RunTools(calls):
-                    self.pending.extend(ToolStarted(call.id, self.tick()) for call in calls)
+                    for call in calls:
+                        self.pending.extend(self.through_the_gateway(call))
                 case StopWork():
                     if not self.happens(0.5, "late result after a cancel"):
                         self.pending.clear()
+
+    def through_the_gateway(self, call: ToolCall) -> Iterator[FromTheWorld]:
+        """What a gateway reports of a call before it runs: the answer of a person, and a start."""
+        if self.happens(0.03, "person refuses"):
+            yield Decided(call.id, Verdict.REFUSED, self.tick(), USER, words=self.text(30))
+            yield ToolFinished(call.id, Outcome.NOT_RUN, "The user said no.", self.tick())
+            return
+        if self.happens(0.05, "person allows"):
+            changed = self.happens(0.4, "person changes the arguments")
+            arguments = '{"path": "changed.txt", "n": 3}' if changed else ""
+            rule = self.random.choice(("", f"{call.name}(*)"))
+            yield Decided(call.id, Verdict.ALLOWED, self.tick(), USER, arguments, rule)
+        yield ToolStarted(call.id, self.tick())
+        if self.happens(0.05, "file kept"):
+            yield FileKept(call.id, "a.txt", "0" * 64, self.tick())
+        if self.happens(0.02, "tool spends"):
+            yield Charged(call.id, Usage(prompt=200, completion=20, cost=3), self.tick())
+        if self.happens(0.01, "changes taken back"):
+            yield FilesRestored(("a.txt", "b.txt"), self.tick())
 
     def run_tool(self, call_id: str, state: State) -> None:
         run = state.run

@@ -1,0 +1,1 @@
+"""What is remembered: sessions as logs that only grow, on disk."""

@@ -1,0 +1,1 @@
+"""Where it runs: the driver, its tasks, and those who watch. The only code that owns tasks."""

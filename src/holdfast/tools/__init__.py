@@ -1,0 +1,1 @@
+"""What can be done: tools, the gateway they all pass, and their permissions."""

@@ -140,7 +140,9 @@ class Grounds:
 
 def named(records: Iterable[Record]) -> frozenset[str]:
     """The files that the arguments of these calls name."""
-    return frozenset[str]().union(*(names_in(record.what) | record.names for record in records))
+    return frozenset[str]().union(
+        *(names_in(record.what).union(record.names) for record in records)
+    )
 
 
 def with_basenames(names: frozenset[str]) -> frozenset[str]:

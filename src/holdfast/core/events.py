@@ -206,6 +206,7 @@ class ToolsChanged:
 
     tools: tuple[ToolSpec, ...]
     at: float
+    shelved: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

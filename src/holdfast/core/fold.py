@@ -88,8 +88,8 @@ def evolve(state: State, event: Event) -> State:
             return charged(passed(state, event.at), event)
         case Pinned(key, text):
             return pinned(passed(state, event.at), key, text)
-        case ToolsChanged(tools):
-            return with_tools(passed(state, event.at), tools=tools)
+        case ToolsChanged(tools, shelved=shelved):
+            return with_tools(passed(state, event.at), tools=tools, shelved=shelved)
         case ToolsFound(names):
             return with_tools(passed(state, event.at), found=names)
         case CancelAsked():
@@ -171,13 +171,20 @@ def heard(state: State, event: UserSpoke) -> State:
     if last is not None and not last.stopped:
         return working(state, queued=(*last.queued, text))
     if event.settings is not None:
-        return begun(state, text, event.settings, event.settings.tools)
+        given = event.settings
+        return begun(state, text, given, given.tools, given.shelved)
     if last is None:
         raise ValueError("the first message of a session must bring the settings of its run")
-    return begun(state, text, last.settings, last.tools)
+    return begun(state, text, last.settings, last.tools, last.settings.shelved)
 
 
-def begun(state: State, text: str, settings: Settings, tools: tuple[ToolSpec, ...]) -> State:
+def begun(
+    state: State,
+    text: str,
+    settings: Settings,
+    tools: tuple[ToolSpec, ...],
+    shelved: tuple[str, ...],
+) -> State:
     """A run, with nothing of the one before but the history and what is known of its model."""
     last = state.run
     same_model = last is not None and last.settings.model == settings.model
@@ -196,8 +203,9 @@ def begun(state: State, text: str, settings: Settings, tools: tuple[ToolSpec, ..
             first_ask=state.asks + 1,
             settings=settings,
             tools=tools,
+            shelved=shelved,
             system=(system := size_of_system(settings.system)),
-            fixed=system + size_of_tools(tools),
+            fixed=system + size_of_tools(tool for tool in tools if tool.name not in shelved),
         ),
     )
 
@@ -230,14 +238,22 @@ def charged(state: State, event: Charged) -> State:
 
 
 def with_tools(
-    state: State, *, tools: tuple[ToolSpec, ...] | None = None, found: tuple[str, ...] = ()
+    state: State,
+    *,
+    tools: tuple[ToolSpec, ...] | None = None,
+    shelved: tuple[str, ...] = (),
+    found: tuple[str, ...] = (),
 ) -> State:
     """Tools came, went or were found; after a run this is for a next one without settings."""
     run = state.run
     if run is None:
         return state
-    shelved = tuple(name for name in run.shelved if name not in found)
-    return replace(state, run=run.offering(tools=tools, shelved=shelved))
+    kept = (*run.shelved, *(name for name in shelved if name not in run.shelved))
+    return replace(state, run=run.offering(tools=tools, shelved=without(kept, found)))
+
+
+def without(names: tuple[str, ...], some: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if name not in some)
 
 
 def overtime(state: State, number: int) -> State:
@@ -328,7 +344,8 @@ def given_up_in(run: Run | None) -> Iterator[str]:
 def followed_up(state: State) -> State:
     run = state.run
     assert run is not None
-    return begun(state, "\n\n".join(run.queued), run.settings, run.tools)
+    words = "\n\n".join(run.queued)
+    return begun(state, words, run.settings, run.tools, run.settings.shelved)
 
 
 def evicted(state: State, event: Evicted) -> State:

@@ -26,7 +26,7 @@ class Record:
     """What came back, in a line."""
     changed: bool = False
     """Its tool may have changed something."""
-    names: frozenset[str] = frozenset()
+    names: tuple[str, ...] = ()
     """Files that its arguments name, also where `what` is too short to show them."""
     late: bool = False
     """It finished after the run had given up on it."""

@@ -213,6 +213,8 @@ class Settings:
     """Whose tokens are counted: what was learned about one model is not used for another."""
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
+    shelved: tuple[str, ...] = ()
+    """Those of the tools that are left out of the definitions until they are looked for."""
     budget: Budget = field(default_factory=Budget)
     limits: Limits = field(default_factory=Limits)
     patience: Patience = field(default_factory=Patience)

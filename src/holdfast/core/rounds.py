@@ -184,7 +184,7 @@ def finished(state: State, event: ToolFinished) -> State:
         event.outcome,
         first_words(event.text),
         changed=each.tool is not None and each.tool.mutates,
-        names=names_in(each.call.arguments[:NAMED]),
+        names=tuple(sorted(names_in(each.call.arguments[:NAMED]))),
     )
     done = answered(each, event, run)
     run = replace(

@@ -1,0 +1,182 @@
+"""Agent: the way in for those who write programs. It wires the parts together, and decides nothing.
+
+    agent = Agent("ollama/qwen3:8b", tools=[read_receipt])
+    run = agent.run_sync("Put the receipts on my desktop into a table")
+
+Inside `async with agent` it stays connected, keeps sessions open and can work in the background;
+outside, each run brings up what it needs and takes it down again.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Generic
+
+import anyio
+from typing_extensions import TypeVar
+
+from holdfast.agent.delegation import delegate
+from holdfast.agent.result import Result
+from holdfast.agent.watching import Stream
+from holdfast.agent.wiring import Mcp, Up, Wanted, Who, up
+from holdfast.core.limits import Limits
+from holdfast.journal.base import Journal
+from holdfast.runtime.answer import Shape
+from holdfast.runtime.desk import Approve
+from holdfast.runtime.driver import Driver
+from holdfast.runtime.engine import Engine
+from holdfast.runtime.restoring import undo
+from holdfast.runtime.tasks import Task, Tasks
+from holdfast.settings import Loaded, load
+from holdfast.tools.base import Tool
+from holdfast.tools.function import tool
+from holdfast.tools.undo import Restored
+
+T = TypeVar("T", default=None)
+
+
+class Agent(Generic[T]):
+    def __init__(
+        self,
+        model: Who,
+        *,
+        tools: Iterable[Tool | Callable[..., object]] = (),
+        mcp: Mcp = None,
+        profile: str = "default",
+        instructions: str | None = None,
+        limits: Limits | None = None,
+        journal: Journal | None = None,
+        approve: Approve | None = None,
+        output: type[T] | None = None,
+        workspace: Path | str = ".",
+        settings: Loaded | None = None,
+        attended: bool = False,
+    ) -> None:
+        """`model` is a name, a model or a list of them; `tools` are functions, tools or agents;
+        `mcp` is what stands in a file of `mcpServers`, or its path. `journal` is where sessions
+        are kept: without one, in the user's folder for data. `approve` is asked about calls that
+        need a yes; without it they get a no, unless the application is `attended` and answers
+        what the stream shows. `settings` are those that were loaded by `holdfast.settings`."""
+        if settings is None:
+            folder = Path(workspace)
+            settings = load(env={}, folder=folder, home=folder, profile=profile)
+        values = settings.values
+        if instructions is not None:
+            values = replace(values, instructions=instructions)
+        if limits is not None:
+            values = replace(values, limits=limits)
+        self._wanted: Wanted[T] = Wanted(
+            model=model,
+            loaded=replace(settings, values=values),
+            tools=tuple(map(as_tool, tools)),
+            mcp=mcp,
+            journal=journal,
+            approve=approve,
+            attended=attended,
+            shape=Shape(output) if output is not None else None,
+            workspace=Path(workspace).expanduser().resolve(),
+        )
+        self._up: Up[T] | None = None
+        self._exit = AsyncExitStack()
+
+    # --- one run --------------------------------------------------------------------------------
+
+    async def run(self, text: str, *, session: str = "") -> Result[T]:
+        """Work until there is an answer. `session` goes on with an earlier one, by its id."""
+        async with self._reach() as reached, reached.engine.session(session) as driver:
+            return await reached.run(driver, text)
+
+    def run_sync(self, text: str, *, session: str = "") -> Result[T]:
+        """`run` for programs that are not asynchronous."""
+        return anyio.run(partial(self.run, text, session=session))
+
+    async def resume(self, session: str) -> Result[T] | None:
+        """Go on with a run that a crash or a stop of the program left open; None if there is
+        none. Nothing else ever runs a session that was only opened."""
+        async with self._reach() as reached, reached.engine.session(session) as driver:
+            return await reached.resume(driver)
+
+    async def undo(
+        self, session: str, *, runs: int = 1, force: bool = False
+    ) -> tuple[Restored, ...]:
+        """Take back what the last runs of a session did to files, and say what became of each.
+        One that somebody else changed since is left alone, unless `force` is set."""
+        async with self._reach() as reached, reached.engine.session(session) as driver:
+            return await undo(driver, runs=runs, force=force)
+
+    def stream(self, text: str, *, session: str = "") -> Stream[T]:
+        """A run to watch while it happens: `async with` it, and iterate over its events."""
+        return Stream(self._reach(), text, session, stays=self._up is not None)
+
+    # --- staying up -----------------------------------------------------------------------------
+
+    async def __aenter__(self) -> "Agent[T]":
+        if self._up is not None:
+            raise RuntimeError("this agent is up already")
+        async with AsyncExitStack() as stack:
+            self._up = await stack.enter_async_context(up(self._wanted))
+            self._exit = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        self._up = None
+        return await self._exit.__aexit__(kind, error, trace)
+
+    async def start(
+        self, text: str, *, session: str = "", within: float | None = None
+    ) -> Task[Result[T]]:
+        """Begin a run in the background. `within`: seconds after which it is cancelled."""
+        return await self._needed("start").start(text, session, within)
+
+    def as_tool(self, name: str, description: str, *, share: float = 0.5) -> Tool:
+        """This agent as a tool of another: each call is a session of its own, which may spend at
+        most this share of what the caller has left, and is gone on with after a crash."""
+        return delegate(self._reach, name, description, share)
+
+    @property
+    def tasks(self) -> Tasks[Result[T]]:
+        return self._needed("tasks").engine.tasks
+
+    @property
+    def engine(self) -> Engine[Result[T]]:
+        """For applications that keep sessions open: `async with agent.engine.session(id)`."""
+        return self._needed("engine").engine
+
+    async def run_in(self, driver: Driver, text: str) -> Result[T]:
+        """`run` in a session that is kept open."""
+        return await self._needed("run_in").run(driver, text)
+
+    async def resume_in(self, driver: Driver) -> Result[T] | None:
+        """`resume` in a session that is kept open."""
+        return await self._needed("resume_in").resume(driver)
+
+    @property
+    def journal(self) -> Journal:
+        """Where the sessions of this agent are kept, while it is up."""
+        return self._needed("journal").engine.means.journal
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _reach(self) -> AbstractAsyncContextManager[Up[T]]:
+        """What runs need: that of the agent which is up, or for this run alone."""
+        return up(self._wanted) if self._up is None else nullcontext(self._up)
+
+    def _needed(self, what: str) -> Up[T]:
+        if self._up is None:
+            raise RuntimeError(f"agent.{what} needs the agent to be up: `async with agent:`")
+        return self._up
+
+
+def as_tool(given: Tool | Callable[..., object]) -> Tool:
+    """A function that was handed to an agent by its own program is trusted with what it does: it
+    is asked about only if it says so itself, or a rule does."""
+    made: Tool = given if isinstance(given, Tool) else tool(given)
+    return made if made.source or made.approve is not None else replace(made, approve=False)

@@ -1,0 +1,58 @@
+"""States kept beside a log, so that a long session need not be folded from its beginning.
+
+A snapshot is never the truth. It counts only for the very code that made it, and one that is
+missing, foreign or damaged means nothing but a slower start.
+"""
+
+import sqlite3
+import zlib
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from holdfast import core
+from holdfast.core.state import NEW, State
+from holdfast.journal import plain
+from holdfast.journal.codec import decode_state, encode_state
+from holdfast.journal.store import Claimed
+
+OFTEN = 64
+"""Events after which a state is kept in any case."""
+AFTER_A_RUN = 16
+"""Events after which one is kept when a run has ended: a session mostly goes on from there."""
+
+
+@cache
+def fingerprint() -> str:
+    """Of the code that folds and encodes; empty if its source is not there to be read."""
+    folder = Path(core.__file__).parent
+    sources = [*sorted(folder.glob("*.py")), Path(plain.__file__)]
+    try:
+        return sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
+    except OSError:
+        return ""
+
+
+def write(db: sqlite3.Connection, claimed: Claimed, seq: int, state: State) -> None:
+    if not fingerprint():
+        return
+    body = zlib.compress(encode_state(state), 1)
+    db.execute(
+        "insert into snapshots select ?1, ?2, ?3, ?4 from sessions where n = ?1 and epoch = ?5"
+        " on conflict (session) do update set seq = ?2, core = ?3, body = ?4",
+        (claimed.n, seq, fingerprint(), body, claimed.epoch),
+    )
+
+
+def read(db: sqlite3.Connection, n: int, seq: int) -> tuple[int, State]:
+    """The newest state that can be used, and the event it is after."""
+    found = db.execute(
+        "select seq, body from snapshots where session = ? and core = ? and seq <= ?",
+        (n, fingerprint(), seq),
+    ).fetchone()
+    if found is None:
+        return 0, NEW
+    try:
+        return int(found[0]), decode_state(zlib.decompress(found[1]))
+    except (zlib.error, ValueError, TypeError):
+        return 0, NEW

@@ -1,0 +1,311 @@
+"""The tool `run_shell`: one command of the shell, confined if so wished, and never left running.
+
+What a command would do is told by `commands`, how it is held by `sandbox`, how it is run by `processes`;
+here they become a tool. Whether it may run is decided by the gateway, as for every tool.
+"""
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.core.tools import Keep, SideEffect, ToolSpec
+from holdfast.tools.arguments import reader
+from holdfast.tools.base import (
+    Access,
+    Arguments,
+    BadArguments,
+    Context,
+    Output,
+    Progress,
+    Tool,
+    ToolError,
+    Touch,
+)
+from holdfast.tools.commands import Commands, analysed
+from holdfast.tools.processes import Ended, run
+from holdfast.tools.sandbox import Bounds, NoSandbox, Sandbox
+from holdfast.tools.workspace import GUARDED
+
+TIMEOUT = 120.0
+LONGEST = 600.0
+GRACE = 2.0
+"""Seconds between asking a command to end and forcing it."""
+SECRETS = re.compile(
+    r"(^|_)(API_?KEY|ACCESS_KEY|PRIVATE_KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?)(_|$)",
+    re.IGNORECASE,
+)
+"""Names of variables that a command does not get to see."""
+OBEYED = ("BASH_ENV", "ENV", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS", "CDPATH", "GLOBIGNORE")
+"""Variables with which a shell would do more than the command says."""
+QUIET = {
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "NO_COLOR": "1",
+    "CLICOLOR": "0",
+    "PIP_NO_INPUT": "1",
+    "DEBIAN_FRONTEND": "noninteractive",
+}
+"""Programs must not wait for a person, page, or paint."""
+DENIED = re.compile(r"permission denied|read-only file system|operation not permitted", re.I)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shell:
+    """How commands are run."""
+
+    sandbox: Sandbox | None
+    network: bool = True
+    write: tuple[Path, ...] = ()
+    """Folders beside the workspace in which a confined command may write."""
+    read: tuple[Path, ...] | None = None
+    """Where a confined command may read besides; None: everywhere."""
+    timeout: float = TIMEOUT
+    longest: float = LONGEST
+    grace: float = GRACE
+    secrets: frozenset[str] = frozenset()
+    """Variables that commands get though their names look like secrets."""
+
+    def bounds(self, workspace: Path, private: Path) -> Bounds:
+        write = (workspace, private, *self.write)
+        read = None if self.read is None else (*self.read, *write)
+        return Bounds(write=write, read=read, network=self.network)
+
+
+def run_shell_tool(
+    *,
+    sandbox: Sandbox | None,
+    network: bool = True,
+    write: tuple[Path, ...] = (),
+    read: tuple[Path, ...] | None = None,
+    timeout: float = TIMEOUT,
+    longest: float = LONGEST,
+    grace: float = GRACE,
+    secrets: frozenset[str] = frozenset(),
+) -> Tool:
+    """`run_shell`, in a sandbox, or, with None, openly in none.
+
+    `NoSandbox` if the sandbox cannot hold what it should. Without one, commands that must not reach
+    the network are refused as well: nothing else could stop them.
+    """
+    if os.name != "posix":
+        raise NoSandbox("run_shell needs a system with a POSIX shell; this one has none.")
+    if sandbox is None and (not network or read is not None):
+        raise NoSandbox(
+            "Network and reading can only be held back by a sandbox, and none is given."
+        )
+    shell = Shell(
+        sandbox=sandbox, network=network, write=write, read=read, timeout=timeout,
+        longest=longest, grace=grace, secrets=secrets,
+    )  # fmt: skip
+    if sandbox is not None:
+        sandbox.confined(["true"], shell.bounds(Path("/"), Path("/")))
+    spec = ToolSpec(
+        name="run_shell",
+        description=described(shell),
+        parameters=json.dumps(schema(shell)),
+        effect=SideEffect.UNSAFE,
+        keep=Keep.ENDS,
+        aliases=("bash", "shell", "sh", "exec", "execute", "run_command", "run_bash", "terminal"),
+    )
+    parse = reader(spec.parameters)
+
+    def checked(text: str) -> Arguments:
+        arguments = parse(text)
+        command = str(arguments["command"])
+        if not command.strip():
+            raise BadArguments("The command is empty. Write what the shell should run.")
+        if "\0" in command:
+            raise BadArguments("The command holds a NUL character, which no shell can take.")
+        return arguments
+
+    async def perform(arguments: Arguments, context: Context) -> Output:
+        return await performed(shell, arguments, context)
+
+    return Tool(spec=spec, parse=checked, touch=touch, run=perform, timeout=longest + grace + 30.0)
+
+
+def schema(shell: Shell) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": {
+            "command": {"type": "string", "description": "What bash should run."},
+            "timeout": {
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "maximum": shell.longest,
+                "description": f"Seconds it may take; {shell.timeout:g} if left out.",
+            },
+            "workdir": {
+                "type": "string",
+                "description": "Folder to run it in, from the workspace; the workspace if left out.",
+            },
+        },
+        "required": ["command"],
+        "additionalProperties": False,
+    }
+
+
+def described(shell: Shell) -> str:
+    held = ""
+    if shell.sandbox is not None:
+        held = " It can write only in the workspace and in $TMPDIR"
+        held += "." if shell.network else ", and cannot reach the network."
+    return (
+        "Run one command with bash and return its exit code and output. Every call starts in the "
+        "workspace with a new shell: `cd` and variables do not last. There is no input, so use "
+        "options instead of prompts. Processes left in the background are ended with the call."
+        + held
+    )
+
+
+# What a call would touch
+
+
+def touch(arguments: Arguments, workspace: Path) -> Touch:
+    command = analysed(str(arguments["command"]))
+    root = workspace.resolve()
+    base = (root / os.path.expanduser(str(arguments.get("workdir") or "."))).resolve()  # noqa: PTH111
+    dangers = [*command.dangers, *leaving(command, base, root)]
+    if not base.is_relative_to(root):
+        dangers.insert(0, f"It runs in {base}, which is outside the workspace.")
+    reads = command.reads_only and not any(outside(name, base, root) for name in command.names)
+    access = Access.READ if reads and not dangers else Access.EXECUTE
+    return Touch(access, command.parts, " ".join(dict.fromkeys(dangers)))
+
+
+def leaving(command: Commands, base: Path, root: Path) -> Iterator[str]:
+    """What is wrong with the files that the command writes."""
+    for folder in command.enters:
+        if not placed(folder, base).is_relative_to(root):
+            yield f"It goes to {folder}, which is outside the workspace."
+    # After `cd` names are meant from another folder; which commands come after it is not asked.
+    bases = (base, *(placed(folder, base) for folder in command.enters))
+    for name in command.writes:
+        for place in (placed(name, start) for start in bases):
+            if not place.is_relative_to(root):
+                yield f"It writes to {name}, which is outside the workspace."
+            elif GUARDED & set(place.relative_to(root).parts):
+                yield f"It writes to {name}, which decides what may run later."
+    for name in command.replaces:
+        if any(placed(name, start).is_file() for start in bases):
+            yield f"It replaces what is in {name}."
+
+
+def placed(name: str, base: Path) -> Path:
+    return (base / os.path.expanduser(name)).resolve()  # noqa: PTH111
+
+
+def outside(word: str, base: Path, root: Path) -> bool:
+    """Whether an argument names something outside: as it stands, behind `=`, or behind `-f`.
+
+    A pattern that starts outside counts; what does not exist cannot be read.
+    """
+    for name in {word, word.partition("=")[2], word[2:] if word.startswith("-") else ""}:
+        if not name or "\0" in name or len(name) > 4_000:
+            continue
+        if re.search(r"[*?\[]", name) and (name[0] in "/~" or ".." in name):
+            return True
+        try:
+            place = placed(name, base)
+            if not place.is_relative_to(root) and os.path.lexists(place):
+                return True
+        except (OSError, RuntimeError):
+            return True
+    return False
+
+
+# Running
+
+
+async def performed(shell: Shell, arguments: Arguments, context: Context) -> Output:
+    workspace = context.workspace.resolve()
+    workdir = placed(str(arguments.get("workdir") or "."), workspace)
+    if not workdir.is_dir():
+        raise ToolError(f"There is no folder {workdir} to run the command in.")
+    wanted = arguments.get("timeout")
+    timeout = float(wanted) if isinstance(wanted, int | float) else shell.timeout
+    program = shutil.which("bash") or "/bin/sh"
+    plain = ("--noprofile", "--norc") if program.endswith("bash") else ()
+    command = (program, *plain, "-c", "--", str(arguments["command"]))
+    with private_folder(shell.sandbox) as private:
+        environment = cleaned_environment(os.environ, shell.secrets)
+        line: tuple[str, ...] = ("--", *command)
+        if shell.sandbox is not None and private is not None:
+            environment["TMPDIR"] = str(private)
+            line = shell.sandbox.confined(command, shell.bounds(workspace, private))
+        ended = await run(
+            line,
+            cwd=workdir,
+            environment=environment,
+            seconds=timeout,
+            grace=shell.grace,
+            tell=lambda text: context.tell(Progress(text)),
+        )
+    return Output(told(ended, timeout, shell), failed=ended.timed_out or ended.code != 0)
+
+
+@contextmanager
+def private_folder(sandbox: Sandbox | None) -> Iterator[Path | None]:
+    """A confined command has its temporary files to itself, and they go with it."""
+    if sandbox is None:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="holdfast-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder).resolve()
+
+
+def cleaned_environment(given: Mapping[str, str], allowed: frozenset[str]) -> dict[str, str]:
+    """The variables for a command: no secrets, nothing that makes the shell run more."""
+    return {
+        name: value
+        for name, value in given.items()
+        if (name in allowed or not SECRETS.search(name))
+        and name not in OBEYED
+        and not name.startswith("BASH_FUNC_")
+    } | QUIET
+
+
+def told(ended: Ended, timeout: float, shell: Shell) -> str:
+    """The result: how it ended, then what it wrote, then what may help."""
+    out, err = ended.out.text().strip("\n"), ended.err.text().strip("\n")
+    parts = [how_it_ended(ended, timeout, shell)]
+    if out and err:
+        parts += [f"stdout:\n{out}", f"stderr:\n{err}"]
+    elif out or err:
+        parts.append(f"stderr:\n{err}" if err else out)
+    else:
+        parts.append("(no output)")
+    parts += hints(ended, f"{out[-4_000:]}\n{err[-4_000:]}", shell)
+    return "\n\n".join(parts)
+
+
+def how_it_ended(ended: Ended, timeout: float, shell: Shell) -> str:
+    if ended.timed_out:
+        more = f" Up to {shell.longest:g} can be asked for." if timeout < shell.longest else ""
+        return f"timed out: ended after {timeout:g} seconds.{more} What it wrote until then:"
+    if ended.code is None:
+        return "exit code: unknown; the process that watched the command was ended."
+    if ended.code < 0:
+        return f"exit code: {128 - ended.code} (ended by signal {-ended.code})"
+    return f"exit code: {ended.code}"
+
+
+def hints(ended: Ended, wrote: str, shell: Shell) -> Iterator[str]:
+    if ended.left:
+        several = "process was" if ended.left == 1 else "processes were"
+        yield f"[{ended.left} {several} still running in the background and had to be ended.]"
+    if ended.code == 127:
+        yield "[A command was not found: it is not installed here, or its name is another.]"
+    if ended.code == 126:
+        yield "[Something was found, but it is no program that may be run.]"
+    if ended.code and shell.sandbox is not None and DENIED.search(wrote):
+        places = "the workspace and $TMPDIR"
+        yield f"[The sandbox lets commands write only in {places}. Write there instead.]"

@@ -17,17 +17,17 @@ MODEL = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("HOLDFAST_MODEL", "
 async def main() -> None:
     async with Agent(MODEL) as agent:
         agent.tasks.notify(lambda task: print(f"task {task.number} is over"))
-        haiku = await agent.start("Write a haiku about the sea.")
-        await haiku.wait()
+        await (await agent.start("Write a haiku about the sea.")).wait()
         novel = await agent.start("Write a novel about the sea.")
         rhyme = await agent.start("What rhymes with sea?", within=60)
-        await rhyme.wait()
+
+        print((await rhyme.wait()).text)
         novel.cancel()
         await novel.wait()
+
         for task in agent.tasks.list():
             reason = task.result.reason.value if task.result else task.status.value
             print(f"{task.number}. {task.text} [{reason}]")
-        print(rhyme.result.text if rhyme.result else "")
 
 
 anyio.run(main)

@@ -1,7 +1,7 @@
 """Let a model change files, and take it back.
 
-What was in a file is kept before it is changed, so a whole run can be undone. Files that somebody
-else has changed since are left alone.
+What was in a file is kept before it is changed, so a whole run can be undone, and here everything
+is allowed. Files that somebody else has changed since are left alone.
 """
 
 import os
@@ -19,7 +19,7 @@ FOLDER = Path("recipes")
 async def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / "bread.txt").write_text("500 g flour, 350 g water, salt\n")
-    agent = Agent(MODEL, tools=builtin_tools(), workspace=FOLDER)
+    agent = Agent(MODEL, tools=builtin_tools(), workspace=FOLDER, approve=lambda question: True)
 
     run = await agent.run("Double the recipe in bread.txt, and write a shopping list.")
     print(run.text)

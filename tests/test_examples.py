@@ -1,6 +1,7 @@
 """Every example does what it says: started as its reader would, against a server that misbehaves."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -59,13 +60,15 @@ def said_to(received: Received) -> Sequence[tuple[str, Any]]:
     ]
 
 
-def test_every_example_has_a_test() -> None:
+def test_every_example_has_a_test_and_is_in_the_list() -> None:
     here = Path(__file__).read_text()
+    listed = re.findall(r"\]\((.*?)\.py\)", (EXAMPLES / "README.md").read_text())
 
     examples = sorted(path.stem for path in EXAMPLES.glob("[0-9]*.py"))
 
     assert len(examples) >= 10
     assert [name for name in examples if f'started("{name}"' not in here] == []
+    assert sorted(listed) == sorted(path.stem for path in EXAMPLES.glob("*.py"))
 
 
 def test_the_first_one_remembers_a_name(model_server: StartsServers, started: Started) -> None:
@@ -221,11 +224,11 @@ def test_tasks_go_on_side_by_side(model_server: StartsServers, started: Started)
     assert shown == snapshot("""\
 task 1 is over
 task 3 is over
+Tea.
 task 2 is over
 1. Write a haiku about the sea. [answered]
 2. Write a novel about the sea. [cancelled]
 3. What rhymes with sea? [answered]
-Tea.
 """)
     assert len(server.chats) == 3
 

@@ -8,9 +8,8 @@ nothing and touches nothing.
 
 from importlib import import_module
 
-TYPE_CHECKING = (
-    False  # its name is what type checkers know; importing `typing` takes longer than us
-)
+# Type checkers know it by its name; importing `typing` would take longer than all of this.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.agent import Agent
     from holdfast.agent.result import Result

@@ -395,7 +395,7 @@ async def test_an_answer_comes_in_the_shape_that_was_asked_for(
 
     assert run.output == Total(12.0, "EUR")
     assert server.chats[-1].body["messages"][-1]["content"] == snapshot(
-        "Your answer does not fit the schema: Invalid JSON: expected ident at line 1 column 2. Answer again, with JSON alone."
+        "Your answer does not fit the schema: it holds no JSON. Answer again, with JSON alone."
     )
 
 

@@ -209,7 +209,7 @@ async def survivors(folder: Path, disk: dict[str, bytes]) -> list[Event]:
 async def test_a_power_cut_takes_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     tape, log = await record(tmp_path / "j.db", "full", 40)
     assert sum(moment[0] == SYNC for moment in tape.moments) >= 40
-    for cut in range(1, len(tape.moments) + 1, 3):
+    for cut in range(1, len(tape.moments) + 1):
         disk, acknowledged = tape.disk_at(cut, Random(cut))
         if not acknowledged:
             continue  # the file itself may not be there yet

@@ -37,7 +37,7 @@ from holdfast.tools.base import (
     Touch,
 )
 from holdfast.tools.readable import readable
-from holdfast.tools.web import decoded, fetch_url_tool
+from holdfast.tools.web import decoded, fetch_url_tool, follows
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HERE = Path()
@@ -362,25 +362,51 @@ async def test_allow_private_opens_the_wall() -> None:
 
 
 @pytest.mark.parametrize(
-    "to",
+    ("to", "told"),
     [
-        "http://169.254.169.254/latest/meta-data/",
-        "//169.254.169.254/",
-        "http://[::ffff:169.254.169.254]/",
-        "http://2852039166/",
-        "http://metadata.google.internal/",
-        "http://inside.example/",
-        "file:///etc/passwd",
-        "http://user:pass@example.com/",
-        "http://127.0.0.1:1/",
-        "http://[",
+        ("http://169.254.169.254/latest/", "http://169.254.169.254/latest/"),
+        ("//169.254.169.254/", "http://169.254.169.254/"),
+        ("http://2852039166/", "http://169.254.169.254/"),
+        ("http://inside.example/", "http://inside.example/"),
+        ("https://example.com/a?b=c", "https://example.com/a?b=c"),
+        ("http://127.0.0.1:1/", "http://127.0.0.1:1/"),
     ],
 )
-async def test_a_redirect_does_not_lead_through_the_wall(to: str) -> None:
+async def test_a_redirect_to_another_place_is_told_and_not_followed(to: str, told: str) -> None:
     async with served(moves(to)) as place:
-        tool = fetch_url_tool(trusted=(place,), resolve=names(inside_example=["10.0.0.7"]))
-        with pytest.raises(ToolError, match=r"not fetched|redirects to"):
-            await fetched(tool, f"http://{place}/0")
+        tool = fetch_url_tool(trusted=(place,), resolve=names())
+        output = await fetched(tool, f"http://{place}/0")
+
+    assert output == Output(
+        f"http://{place}/0\nThe page is not here: it redirects to another place, {told}\n"
+        "Nothing was fetched from there. To read it, call fetch_url with that address."
+    )
+
+
+@pytest.mark.parametrize("to", ["file:///etc/passwd", "http://user:pass@example.com/", "http://["])
+async def test_a_redirect_to_what_is_no_page_fails(to: str) -> None:
+    async with served(moves(to)) as place:
+        with pytest.raises(ToolError, match="redirects to"):
+            await fetched(fetch_url_tool(trusted=(place,)), f"http://{place}/0")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "moved", "is_followed"),
+    [
+        ("http://a.example/", "http://a.example/b", True),
+        ("http://a.example/", "https://a.example/", True),
+        ("http://a.example:8080/", "https://a.example/", True),
+        ("http://a.example:8080/", "https://a.example:8080/", True),
+        ("https://a.example/", "http://a.example/", False),
+        ("https://a.example:8443/", "http://a.example:8443/", False),
+        ("https://a.example/", "https://a.example:8443/", False),
+        ("https://a.example/", "https://www.a.example/", False),
+    ],
+)
+def test_the_same_host_is_followed_and_on_the_way_to_tls(
+    wanted: str, moved: str, is_followed: bool
+) -> None:
+    assert follows(address(wanted), address(moved)) is is_followed
 
 
 async def test_redirects_are_followed_and_the_last_address_is_told() -> None:
@@ -414,7 +440,7 @@ async def test_a_name_is_resolved_once_and_the_address_that_was_judged_is_connec
 
 
 async def test_a_name_that_is_public_first_and_private_after_a_redirect_is_refused() -> None:
-    async with served(moves("http://rebinding.example:1/")) as place:
+    async with served(moves("https://rebinding.example/")) as place:
         port = place.rpartition(":")[2]
         resolve = names(rebinding_example=["127.0.0.1", "127.0.0.1"])
         tool = fetch_url_tool(trusted=(f"rebinding.example:{port}",), resolve=resolve)

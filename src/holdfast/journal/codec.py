@@ -79,7 +79,7 @@ _BEGINNINGS = {
 
 
 def encode_event(event: Event) -> bytes:
-    """The bytes of `plain_event`. Through msgspec where that can keep it, in an eighth of the time;
+    """The bytes of `plain_event`. Through msgspec where that can keep it, in a sixth of the time;
     it has no lone surrogates, no infinite numbers and no very large ones."""
     if isfinite(getattr(event, "at", 0.0)):
         try:

@@ -35,7 +35,7 @@ class Shape:
     kind: str
     sign: str
     """Occurs wherever the secret does. `pattern` begins with it, and so is found about as fast as
-    any text; all shapes as one pattern took fifty times as long."""
+    any text; all shapes as one pattern took many times as long."""
     pattern: re.Pattern[str]
     """The secret is its group `secret`; what stands before and after it is kept."""
 

@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 MOST = 1_000
 """Pieces of work in one commit, so that the first of them need not wait for ever."""
+LINGER = 0.01
+"""Seconds that work for which nobody waits may wait for company."""
 IDLE = 0.05
 """Seconds without work after which what can wait is done."""
 
@@ -27,10 +29,12 @@ IDLE = 0.05
 class Promise(Generic[T]):
     """Something that will be on disk, and what came of it."""
 
-    __slots__ = ("_waiting", "done", "error", "value")
+    __slots__ = ("_waiting", "done", "error", "hurry", "value")
 
     def __init__(self) -> None:
         self.done = False
+        self.hurry: threading.Event | None = None
+        """Tells the writer that somebody waits."""
         self.error: BaseException | None = None
         self.value: T | None = None
         self._waiting: list[tuple[EventLoopToken, anyio.Event]] = []
@@ -42,6 +46,8 @@ class Promise(Generic[T]):
         if not self.done:
             came = anyio.Event()
             self._waiting.append((current_token(), came))
+            if self.hurry is not None:
+                self.hurry.set()
             # The writer sets `done` before it looks who is waiting, so one of us sees the other.
             if not self.done:
                 await came.wait()
@@ -115,15 +121,18 @@ class Writer:
         self._beat = beat
         self._pause = pause
         self._queue: SimpleQueue[Work | None] = SimpleQueue()
+        self._hurry = threading.Event()
         self._thread = threading.Thread(target=self._run, name="holdfast-journal", daemon=True)
         self._thread.start()
 
     def put(self, work: Work) -> None:
+        work.promise.hurry = self._hurry
         self._queue.put(work)
 
     def stop(self) -> None:
         """Waits until everything is written."""
         self._queue.put(None)
+        self._hurry.set()
         self._thread.join()
 
     def _run(self) -> None:
@@ -155,6 +164,9 @@ class Writer:
             except Empty:
                 self._quietly(db, self._beat)
                 return True
+        # As long as nobody waits, more may come: a commit and a switch of threads are dear.
+        self._hurry.wait(LINGER)
+        self._hurry.clear()
         batch = self._batch(first)
         work = [each for each in batch if each is not None]
         if work:

@@ -56,6 +56,8 @@ log = logging.getLogger("holdfast")
 
 TO_CONCLUDE = 120.0
 """Seconds that a run whose time is up still has for its conclusion."""
+LOOK_AGAIN = 60.0
+"""Seconds after which the alarm looks at the clock again, which stands while somebody is asked."""
 TO_SAVE = 5.0
 """Seconds that a cancelled run may take to be written down."""
 
@@ -108,7 +110,8 @@ class Driver:
         """Where the work of the run that is under way happens; None between runs."""
         self._turn = anyio.Lock()
         self._work: set[anyio.CancelScope] = set()
-        self._news = anyio.Event()
+        self._rests = anyio.Event()
+        """Set when nothing is left to do."""
         self._written: Written | None = None
         self._token: anyio.lowlevel.EventLoopToken | None = None
         self._thread = 0
@@ -176,7 +179,8 @@ class Driver:
         self.bus.publish(done.events)
         for effect in done.effects:
             self._perform(effect)
-        self._news.set()
+        if self._open_run is None:
+            self._rests.set()
         return self._written
 
     def _perform(self, effect: Effect) -> None:
@@ -197,6 +201,7 @@ class Driver:
             self._token, self._thread = anyio.lowlevel.current_token(), get_ident()
             async with anyio.create_task_group() as self._group:
                 begin()
+                self._group.start_soon(self._alarm)
                 await self._until_stopped()
                 self._group.cancel_scope.cancel()  # whoever is left is not wanted
             await self._saved()
@@ -217,11 +222,17 @@ class Driver:
 
     async def _until_stopped(self) -> None:
         while self._open_run is not None:
-            self._news = anyio.Event()
-            with anyio.move_on_after(self._time_left()) as alarm:
-                await self._news.wait()
-            if alarm.cancelled_caught and (run := self._open_run):
+            self._rests = anyio.Event()
+            await self._rests.wait()
+
+    async def _alarm(self) -> None:
+        """Rings when the time of the run is up, and again for its conclusion."""
+        while (run := self._open_run) is not None:
+            left = self._time_left()
+            if left <= 0:
                 self.happen(TimeRanOut(run.number, self.now()))
+            # Somebody is asked, or an answer may have made the time longer: look again then.
+            await anyio.sleep(min(left, LOOK_AGAIN) if left > 0 else 0)
 
     def _time_left(self) -> float:
         """Seconds until the alarm rings: for the end of the run, then for that of its conclusion.
@@ -333,11 +344,7 @@ class Driver:
             await written.wait()
 
     async def ask(self, question: Question) -> Answer:
-        return await self.desk.ask(question, self._show)
-
-    def _show(self, passing: Passing) -> None:
-        self.bus.pass_by(passing)
-        self._news.set()  # the clock stands still while somebody is asked
+        return await self.desk.ask(question, self.bus.pass_by)
 
     def tell_progress(self, progress: Progress, call_id: str) -> None:
         """From any thread: tools that block run in others."""
@@ -400,7 +407,7 @@ class Driver:
         return await self._means.journal.blob(key)
 
     async def fill(self, form: Form, call_id: str) -> Filled:
-        return await self.desk.fill(call_id, form, self._show)
+        return await self.desk.fill(call_id, form, self.bus.pass_by)
 
 
 def the_one(several: ExceptionGroup[Exception]) -> Exception:

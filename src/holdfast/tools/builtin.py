@@ -1,14 +1,17 @@
-"""The tools that come with us: those for files, and some small ones.
+"""The tools that come with us, all together; and the small ones among them.
 
-Commands are run by `shell`, addresses fetched by `web`.
+Files are the business of `files`, commands of `shell`, pages of `web`.
 """
 
+import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from holdfast.core.cut import middle_cut, seam
 from holdfast.core.jsontext import json_object
@@ -16,6 +19,15 @@ from holdfast.core.tools import SideEffect, ToolSpec
 from holdfast.tools.arguments import reader
 from holdfast.tools.base import Access, Arguments, Context, Tool, ToolError, Touch
 from holdfast.tools.files import PAGE, Reach, file_tools, text_of
+from holdfast.tools.sandbox import NoSandbox, Sandbox, found
+from holdfast.tools.shell import run_shell_tool
+from holdfast.tools.web import fetch_url_tool
+
+log = logging.getLogger("holdfast")
+
+Confined: TypeAlias = Literal["read-only", "workspace-write", "off"]
+"""How commands are held: they may write nothing but their temporary files; in the workspace too;
+not at all."""
 
 LINES_FOUND = 20
 LINE_SHOWN = 200
@@ -61,15 +73,84 @@ def builtin_tools(
     *,
     reach: Reach | None = None,
     search: Callable[[str], Sequence[ToolSpec]] | None = None,
+    sandbox: Confined = "workspace-write",
+    network: bool = False,
+    writable: tuple[Path, ...] = (),
+    secrets: frozenset[str] = frozenset(),
+    unconfined: bool = False,
+    names: tuple[str, ...] | None = None,
+    tell: Callable[[str], None] = log.warning,
     now: Callable[[], float] = time.time,
 ) -> tuple[Tool, ...]:
-    """Tools for files, the time and earlier results; and one that finds others, with `search`."""
-    return (
+    """Tools for files, commands, pages, the time and earlier results; and one that finds others,
+    with `search`. `names` are those that are wanted; None: all.
+
+    Commands run in the sandbox of this machine: `network` lets them connect, `writable` are folders
+    beside the workspace, `secrets` variables that they get though these look like keys. Where no
+    sandbox can hold that, `run_shell` is left out, and `tell` hears why; with `unconfined` it is
+    there all the same, held by nothing, and a person is asked for every call.
+    """
+    tools = (
         *file_tools(reach),
         current_time_tool(now),
         read_result_tool(),
         *((find_tools_tool(search),) if search else ()),
+        fetch_url_tool(),
     )
+    if names is None or "run_shell" in names:
+        tools += shell_tools(
+            found(),
+            sandbox=sandbox,
+            network=network,
+            writable=writable,
+            secrets=secrets,
+            unconfined=unconfined,
+            tell=tell,
+        )
+    return tools if names is None else picked(tools, names)
+
+
+def picked(tools: tuple[Tool, ...], names: tuple[str, ...]) -> tuple[Tool, ...]:
+    known = [*(tool.name for tool in tools), FIND_TOOLS.name, "run_shell"]
+    for name in names:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(known)}."
+            raise ValueError(f"no tool of ours is named '{name}'; {hint}")
+    return tuple(tool for tool in tools if tool.name in names)
+
+
+def shell_tools(
+    box: Sandbox,
+    *,
+    sandbox: Confined,
+    network: bool,
+    writable: tuple[Path, ...],
+    secrets: frozenset[str],
+    unconfined: bool,
+    tell: Callable[[str], None],
+) -> tuple[Tool, ...]:
+    """`run_shell`, held as it should be; or none, and why is told."""
+    try:
+        if sandbox == "off":
+            return (run_shell_tool(sandbox=None, secrets=secrets),)
+        try:
+            held = run_shell_tool(
+                sandbox=box,
+                network=network,
+                write=writable,
+                read_only=sandbox == "read-only",
+                secrets=secrets,
+            )
+        except NoSandbox as why:
+            if not unconfined:
+                raise
+            tell(f"{why} run_shell is held by nothing here, and asks for every command.")
+            return (replace(run_shell_tool(sandbox=None, secrets=secrets), approve=True),)
+        return (held,)
+    except NoSandbox as why:
+        tell(f"run_shell is left out. {why} To have it, allow it to run unconfined.")
+        return ()
 
 
 def touches_nothing(arguments: Arguments, root: Path) -> Touch:

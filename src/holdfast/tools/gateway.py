@@ -99,7 +99,8 @@ class Gateway:
         """All of them: at once if none changes anything, else one after the other, as the model
         wrote them."""
         known = verdicts or {}
-        if any(tool.spec.mutates for call in calls if (tool := self.toolbox.get(call.name))):
+        tools = (self.toolbox.get(call.name) for call in calls)
+        if len(calls) == 1 or any(tool.spec.mutates for tool in tools if tool):
             for call in calls:
                 await self.perform(call, door, verdict=known.get(call.id), granted=granted)
             return

@@ -4,7 +4,6 @@ What a command would do is told by `commands`, how it is held by `sandbox`, how 
 here they become a tool. Whether it may run is decided by the gateway, as for every tool.
 """
 
-import json
 import os
 import re
 import shutil
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.core.jsontext import dumped
 from holdfast.core.tools import Keep, SideEffect, ToolSpec
 from holdfast.tools.arguments import reader
 from holdfast.tools.base import (
@@ -65,6 +65,8 @@ class Shell:
     network: bool = True
     write: tuple[Path, ...] = ()
     """Folders beside the workspace in which a confined command may write."""
+    read_only: bool = False
+    """A confined command may not write in the workspace either."""
     read: tuple[Path, ...] | None = None
     """Where a confined command may read besides; None: everywhere."""
     timeout: float = TIMEOUT
@@ -73,9 +75,14 @@ class Shell:
     secrets: frozenset[str] = frozenset()
     """Variables that commands get though their names look like secrets."""
 
+    @property
+    def places(self) -> str:
+        """Where a confined command may write, in words."""
+        return "$TMPDIR" if self.read_only else "the workspace and $TMPDIR"
+
     def bounds(self, workspace: Path, private: Path) -> Bounds:
-        write = (workspace, private, *self.write)
-        read = None if self.read is None else (*self.read, *write)
+        write = (private, *self.write) if self.read_only else (workspace, private, *self.write)
+        read = None if self.read is None else (*self.read, workspace, *write)
         return Bounds(write=write, read=read, network=self.network)
 
 
@@ -84,6 +91,7 @@ def run_shell_tool(
     sandbox: Sandbox | None,
     network: bool = True,
     write: tuple[Path, ...] = (),
+    read_only: bool = False,
     read: tuple[Path, ...] | None = None,
     timeout: float = TIMEOUT,
     longest: float = LONGEST,
@@ -97,20 +105,20 @@ def run_shell_tool(
     """
     if os.name != "posix":
         raise NoSandbox("run_shell needs a system with a POSIX shell; this one has none.")
-    if sandbox is None and (not network or read is not None):
+    if sandbox is None and (not network or read_only or read is not None):
         raise NoSandbox(
-            "Network and reading can only be held back by a sandbox, and none is given."
+            "Network, writing and reading can only be held back by a sandbox, and none is given."
         )
     shell = Shell(
-        sandbox=sandbox, network=network, write=write, read=read, timeout=timeout,
-        longest=longest, grace=grace, secrets=secrets,
+        sandbox=sandbox, network=network, write=write, read_only=read_only, read=read,
+        timeout=timeout, longest=longest, grace=grace, secrets=secrets,
     )  # fmt: skip
     if sandbox is not None:
         sandbox.confined(["true"], shell.bounds(Path("/"), Path("/")))
     spec = ToolSpec(
         name="run_shell",
         description=described(shell),
-        parameters=json.dumps(schema(shell)),
+        parameters=dumped(schema(shell)),
         effect=SideEffect.UNSAFE,
         keep=Keep.ENDS,
         aliases=("bash", "shell", "sh", "exec", "execute", "run_command", "run_bash", "terminal"),
@@ -136,17 +144,14 @@ def schema(shell: Shell) -> dict[str, object]:
     return {
         "type": "object",
         "properties": {
-            "command": {"type": "string", "description": "What bash should run."},
+            "command": {"type": "string"},
             "timeout": {
                 "type": "number",
                 "exclusiveMinimum": 0,
                 "maximum": shell.longest,
-                "description": f"Seconds it may take; {shell.timeout:g} if left out.",
+                "description": f"seconds; default: {shell.timeout:g}",
             },
-            "workdir": {
-                "type": "string",
-                "description": "Folder to run it in, from the workspace; the workspace if left out.",
-            },
+            "workdir": {"type": "string", "description": "a folder; default: the workspace"},
         },
         "required": ["command"],
         "additionalProperties": False,
@@ -156,13 +161,12 @@ def schema(shell: Shell) -> dict[str, object]:
 def described(shell: Shell) -> str:
     held = ""
     if shell.sandbox is not None:
-        held = " It can write only in the workspace and in $TMPDIR"
+        held = f" It can write only in {shell.places}"
         held += "." if shell.network else ", and cannot reach the network."
     return (
-        "Run one command with bash and return its exit code and output. Every call starts in the "
-        "workspace with a new shell: `cd` and variables do not last. There is no input, so use "
-        "options instead of prompts. Processes left in the background are ended with the call."
-        + held
+        "Run a command with bash: its exit code and output. Each call is a new shell in the "
+        "workspace: `cd` and variables do not last. There is no input: use options, not prompts. "
+        "What is left in the background ends with the call." + held
     )
 
 
@@ -307,5 +311,4 @@ def hints(ended: Ended, wrote: str, shell: Shell) -> Iterator[str]:
     if ended.code == 126:
         yield "[Something was found, but it is no program that may be run.]"
     if ended.code and shell.sandbox is not None and DENIED.search(wrote):
-        places = "the workspace and $TMPDIR"
-        yield f"[The sandbox lets commands write only in {places}. Write there instead.]"
+        yield f"[The sandbox lets commands write only in {shell.places}. Write there instead.]"

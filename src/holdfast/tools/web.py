@@ -2,7 +2,9 @@
 
 Every host is resolved here, every address it has is judged by `addresses`, and the connection goes
 to the addresses that were judged, also after each redirect: a name that means something else a
-moment later changes nothing. No cookies, no proxies, no passwords. What a page says is `readable`.
+moment later changes nothing. A redirect to another host is not followed but told: that is another
+call, for the rules and the person to judge. No cookies, no proxies, no passwords. What a page says
+is `readable`.
 """
 
 import codecs
@@ -20,7 +22,14 @@ import anyio
 import anyio.to_thread
 
 from holdfast.core.tools import SideEffect, ToolSpec
-from holdfast.tools.addresses import Address, Ip, address, forbidden, names_what_is_near
+from holdfast.tools.addresses import (
+    PORTS,
+    Address,
+    Ip,
+    address,
+    forbidden,
+    names_what_is_near,
+)
 from holdfast.tools.arguments import reader
 from holdfast.tools.base import (
     Access,
@@ -169,7 +178,8 @@ class Web:
             ):
                 location = response.headers.get("Location", "")
                 if response.status in MOVED and location:
-                    return redirected(wanted, location)
+                    moved = redirected(wanted, location)
+                    return moved if follows(wanted, moved) else elsewhere(wanted, moved)
                 body = await unpacked(response, self.most_bytes)
                 return await shown(wanted, response, body)
         except (ClientError, OSError, ValueError, zlib.error) as wrong:
@@ -205,6 +215,20 @@ def redirected(wanted: Address, location: str) -> Address:
         return address(urljoin(wanted.url, location))
     except (BadArguments, ValueError) as wrong:
         raise ToolError(f"{wanted.url} redirects to {location[:200]!r}: {wrong}") from None
+
+
+def follows(wanted: Address, moved: Address) -> bool:
+    """Whoever may fetch the one may fetch the other: it is the same place, or its way to TLS."""
+    if wanted.host != moved.host or (wanted.scheme, moved.scheme) == ("https", "http"):
+        return False
+    return moved.port in (wanted.port, PORTS["https"])
+
+
+def elsewhere(wanted: Address, moved: Address) -> Output:
+    return Output(
+        f"{wanted.url}\nThe page is not here: it redirects to another place, {moved.url}\n"
+        "Nothing was fetched from there. To read it, call fetch_url with that address."
+    )
 
 
 def pinned(name: str, addresses: tuple[Ip, ...]) -> "TCPConnector":

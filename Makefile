@@ -71,7 +71,7 @@ docs: .venv/.docs ## build the documentation into site/
 clean: ## remove what the other targets made
 	@rm -rf .venv site dist build .cache .hypothesis .import_linter_cache \
 		.mypy_cache .pytest_cache .ruff_cache
-	@find src tests lab -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src tests lab examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: one per set of packages, each after the one before, so that -j never runs two pips.
 

@@ -17,8 +17,6 @@ FOLDER = Path("recipes")
 
 
 async def main() -> None:
-    FOLDER.mkdir(exist_ok=True)
-    (FOLDER / "bread.txt").write_text("500 g flour, 350 g water, salt\n")
     agent = Agent(MODEL, tools=builtin_tools(), workspace=FOLDER, approve=lambda question: True)
 
     run = await agent.run("Double the recipe in bread.txt, and write a shopping list.")
@@ -35,4 +33,6 @@ def show() -> None:
         print(f"  {path.name}: {path.read_text().strip()}")
 
 
+FOLDER.mkdir(exist_ok=True)
+(FOLDER / "bread.txt").write_text("500 g flour, 350 g water, salt\n")
 anyio.run(main)

@@ -229,7 +229,7 @@ async def test_words_said_during_a_run_reach_the_model_in_its_next_request(
     @tool(effect="read")
     async def look() -> str:
         "Looks."
-        agent.tasks[1].driver.say("Make it blue.")
+        agent.tasks[1].say("Make it blue.")
         return "a red door"
 
     async with Agent(name_of(server), tools=[look], journal=journal) as agent:

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from holdfast.core.tools import SideEffect, ToolSpec
 from holdfast.tools.base import Access, BadArguments, Tool, ToolError, Touch
-from holdfast.tools.builtin import builtin_tools, described, lines_with, part
+from holdfast.tools.builtin import (
+    Confined,
+    builtin_tools,
+    described,
+    lines_with,
+    part,
+    shell_tools,
+)
+from holdfast.tools.sandbox import NONE, Kind, Sandbox
 from tests.tools.context import OneCall, call, text
 
 NOON = 1_750_000_000.0
@@ -28,7 +36,8 @@ def search(query: str) -> list[ToolSpec]:
 
 @pytest.fixture
 def tools() -> dict[str, Tool]:
-    return {tool.name: tool for tool in builtin_tools(search=search, now=lambda: NOON)}
+    tools = builtin_tools(search=search, sandbox="off", now=lambda: NOON)
+    return {tool.name: tool for tool in tools}
 
 
 @pytest.fixture
@@ -57,10 +66,70 @@ def test_these_are_the_tools_and_what_they_may_do() -> None:
     )
 
 
+# --- run_shell, as far as a sandbox can hold it ---------------------------------------------------
+
+WEAK = Sandbox(Kind.LANDLOCK, files=True, network=False, about="it is old.")
+
+
+def shelled(
+    box: Sandbox, sandbox: Confined, *, network: bool = False, unconfined: bool = False
+) -> tuple[list[bool | None], list[str]]:
+    """How the tools want to be asked about, and what was told."""
+    told: list[str] = []
+    tools = shell_tools(
+        box,
+        sandbox=sandbox,
+        network=network,
+        writable=(),
+        secrets=frozenset(),
+        unconfined=unconfined,
+        tell=told.append,
+    )
+    return [tool.approve for tool in tools], told
+
+
+def test_a_command_that_cannot_be_held_as_it_should_is_not_offered_and_that_is_told() -> None:
+    assert shelled(WEAK, "workspace-write", network=True) == ([None], [])
+    assert shelled(NONE, "off") == ([None], [])
+    assert shelled(WEAK, "workspace-write") == (
+        [],
+        [
+            "run_shell is left out. The network cannot be held back: it is old. To have it, allow "
+            "it to run unconfined."
+        ],
+    )
+    assert shelled(NONE, "read-only") == (
+        [],
+        [
+            "run_shell is left out. The command cannot be confined: this machine has no sandbox "
+            "that Holdfast can use. To have it, allow it to run unconfined."
+        ],
+    )
+
+
+def test_a_command_that_nothing_holds_is_asked_about_every_time_if_so_wished() -> None:
+    assert shelled(NONE, "workspace-write", unconfined=True) == (
+        [True],
+        [
+            "The command cannot be confined: this machine has no sandbox that Holdfast can use. "
+            "run_shell is held by nothing here, and asks for every command."
+        ],
+    )
+
+
+def test_only_the_tools_that_are_named_are_there() -> None:
+    assert [tool.name for tool in builtin_tools(names=("current_time", "read_file"))] == [
+        "read_file",
+        "current_time",
+    ]
+    with pytest.raises(ValueError, match="no tool of ours is named 'red_file'; did you mean 'read"):
+        builtin_tools(names=("red_file",))
+
+
 def test_their_definitions_are_short(tools: dict[str, Tool]) -> None:
     sizes = [len(tool.spec.description) + len(tool.spec.parameters) for tool in tools.values()]
 
-    assert max(sizes) < 560
+    assert max(sizes) < 600
     assert sum(sizes) < 3_200
 
 

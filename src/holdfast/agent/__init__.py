@@ -7,13 +7,13 @@ Inside `async with agent` it stays connected, keeps sessions open and can work i
 outside, each run brings up what it needs and takes it down again.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
 import anyio
 from typing_extensions import TypeVar
@@ -30,10 +30,14 @@ from holdfast.runtime.driver import Driver
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.restoring import undo
 from holdfast.runtime.tasks import Task, Tasks
-from holdfast.settings import Loaded, load
+from holdfast.settings import Loaded, of_a_profile
 from holdfast.tools.base import Tool
-from holdfast.tools.function import tool
+from holdfast.tools.function import FunctionTool, tool
+from holdfast.tools.toolbox import Toolbox
 from holdfast.tools.undo import Restored
+
+if TYPE_CHECKING:
+    from holdfast.tools.mcp import ServerStatus
 
 T = TypeVar("T", default=None)
 
@@ -41,13 +45,13 @@ T = TypeVar("T", default=None)
 class Agent(Generic[T]):
     def __init__(
         self,
-        model: Who,
+        model: Who | None = None,
         *,
         tools: Iterable[Tool | Callable[..., object]] = (),
         mcp: Mcp = None,
         profile: str = "default",
         instructions: str | None = None,
-        limits: Limits | None = None,
+        limits: Limits | Mapping[str, float] | None = None,
         journal: Journal | None = None,
         approve: Approve | None = None,
         output: type[T] | None = None,
@@ -55,24 +59,29 @@ class Agent(Generic[T]):
         settings: Loaded | None = None,
         attended: bool = False,
     ) -> None:
-        """`model` is a name, a model or a list of them; `tools` are functions, tools or agents;
-        `mcp` is what stands in a file of `mcpServers`, or its path. `journal` is where sessions
-        are kept: without one, in the user's folder for data. `approve` is asked about calls that
-        need a yes; without it they get a no, unless the application is `attended` and answers
-        what the stream shows. `settings` are those that were loaded by `holdfast.settings`."""
+        """`model` is a name, a model or a list of them, asked in that order; without one it is
+        that of the settings. `tools` are functions and tools. `mcp` is what stands in a file of
+        `mcpServers`, or its path. `limits` replace those of the profile, or, as a mapping, some
+        of them. `journal` is where sessions are kept: without one, in the user's folder for data.
+        `approve` is asked about calls that need a yes; without it they get a no, unless the
+        application is `attended` and answers what the stream shows. `settings` are those that
+        were loaded by `holdfast.settings.load`, in place of a profile."""
         if settings is None:
-            folder = Path(workspace)
-            settings = load(env={}, folder=folder, home=folder, profile=profile)
+            settings = of_a_profile(profile)
         values = settings.values
         if instructions is not None:
             values = replace(values, instructions=instructions)
         if limits is not None:
-            values = replace(values, limits=limits)
+            values = replace(values, limits=chosen_limits(values.limits, limits))
+        if not (model or values.model):
+            raise ValueError("which model? Name one, such as Agent('ollama/qwen3:8b').")
+        own = tuple(map(as_tool, tools))
+        Toolbox(own)  # two of one name are refused now, not in the first run
         self._wanted: Wanted[T] = Wanted(
-            model=model,
+            model=model or values.model,
             loaded=replace(settings, values=values),
-            tools=tuple(map(as_tool, tools)),
-            mcp=mcp,
+            tools=own,
+            mcp=mcp or dict(values.mcp_servers) or None,
             journal=journal,
             approve=approve,
             attended=attended,
@@ -84,14 +93,15 @@ class Agent(Generic[T]):
 
     # --- one run --------------------------------------------------------------------------------
 
-    async def run(self, text: str, *, session: str = "") -> Result[T]:
-        """Work until there is an answer. `session` goes on with an earlier one, by its id."""
-        async with self._reach() as reached, reached.engine.session(session) as driver:
+    async def run(self, text: str, *, session: str = "", name: str = "") -> Result[T]:
+        """Work until there is an answer. `session` goes on with an earlier one, by its id;
+        `name` too, and begins one of this name if there is none."""
+        async with self._reach() as reached, reached.session(session, name) as driver:
             return await reached.run(driver, text)
 
-    def run_sync(self, text: str, *, session: str = "") -> Result[T]:
+    def run_sync(self, text: str, *, session: str = "", name: str = "") -> Result[T]:
         """`run` for programs that are not asynchronous."""
-        return anyio.run(partial(self.run, text, session=session))
+        return anyio.run(partial(self.run, text, session=session, name=name))
 
     async def resume(self, session: str) -> Result[T] | None:
         """Go on with a run that a crash or a stop of the program left open; None if there is
@@ -107,9 +117,9 @@ class Agent(Generic[T]):
         async with self._reach() as reached, reached.engine.session(session) as driver:
             return await undo(driver, runs=runs, force=force)
 
-    def stream(self, text: str, *, session: str = "") -> Stream[T]:
+    def stream(self, text: str, *, session: str = "", name: str = "") -> Stream[T]:
         """A run to watch while it happens: `async with` it, and iterate over its events."""
-        return Stream(self._reach(), text, session, stays=self._up is not None)
+        return Stream(self._reach, text, session, name, stays=self._up is not None)
 
     # --- staying up -----------------------------------------------------------------------------
 
@@ -131,10 +141,10 @@ class Agent(Generic[T]):
         return await self._exit.__aexit__(kind, error, trace)
 
     async def start(
-        self, text: str, *, session: str = "", within: float | None = None
+        self, text: str, *, session: str = "", name: str = "", within: float | None = None
     ) -> Task[Result[T]]:
         """Begin a run in the background. `within`: seconds after which it is cancelled."""
-        return await self._needed("start").start(text, session, within)
+        return await self._needed("start").start(text, session, name, within)
 
     def as_tool(self, name: str, description: str, *, share: float = 0.5) -> Tool:
         """This agent as a tool of another: each call is a session of its own, which may spend at
@@ -159,6 +169,11 @@ class Agent(Generic[T]):
         return await self._needed("resume_in").resume(driver)
 
     @property
+    def servers(self) -> "Mapping[str, ServerStatus]":
+        """How it stands with each server of tools, while the agent is up."""
+        return self._needed("servers").servers
+
+    @property
     def journal(self) -> Journal:
         """Where the sessions of this agent are kept, while it is up."""
         return self._needed("journal").engine.means.journal
@@ -179,4 +194,15 @@ def as_tool(given: Tool | Callable[..., object]) -> Tool:
     """A function that was handed to an agent by its own program is trusted with what it does: it
     is asked about only if it says so itself, or a rule does."""
     made: Tool = given if isinstance(given, Tool) else tool(given)
-    return made if made.source or made.approve is not None else replace(made, approve=False)
+    trusted = isinstance(made, FunctionTool) and made.approve is None
+    return replace(made, approve=False) if trusted else made
+
+
+def chosen_limits(those: Limits, given: Limits | Mapping[str, float]) -> Limits:
+    if isinstance(given, Limits):
+        return given
+    known = [each.name for each in fields(Limits)]
+    for name in given:
+        if name not in known:
+            raise ValueError(f"there is no limit named '{name}'; there are: {', '.join(known)}")
+    return replace(those, **given)  # type: ignore[arg-type]  # Limits looks at each number

@@ -1,6 +1,6 @@
 """A run to watch while it happens, and a session to keep open over several."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
 from typing import Generic, TypeAlias
@@ -25,14 +25,24 @@ Happening: TypeAlias = Event | Piece | Progress | Question | Form | Answered
 
 
 class Stream(Generic[T]):
-    """`async with` it and iterate. Leaving it early cancels the run."""
+    """`async with` it and iterate. Leaving it early cancels the run.
+
+    While the agent is up it can also be iterated as it is.
+    """
 
     def __init__(
-        self, up: AbstractAsyncContextManager[Up[T]], text: str, session: str, *, stays: bool
+        self,
+        reach: Callable[[], AbstractAsyncContextManager[Up[T]]],
+        text: str,
+        session: str,
+        name: str,
+        *,
+        stays: bool,
     ) -> None:
-        self._up = up
+        self._reach = reach
         self._text = text
         self._session = session
+        self._name = name
         self._stays = stays
         """Whether the agent is up anyway, so that iterating needs no block of its own."""
         self._stack = AsyncExitStack()
@@ -41,20 +51,14 @@ class Stream(Generic[T]):
 
     async def __aenter__(self) -> "Stream[T]":
         async with AsyncExitStack() as stack:
-            up = await stack.enter_async_context(self._up)
-            driver = await stack.enter_async_context(up.engine.session(self._session))
-            watcher = self._watcher = driver.bus.watch()
-            stack.callback(watcher.close)
-
-            async def work() -> Result[T]:
-                try:
-                    return await up.run(driver, self._text)
-                finally:
-                    watcher.close()
-
-            self._task = up.engine.tasks.start(self._text, driver, work)
+            await self._begin(await stack.enter_async_context(self._reach()))
             self._stack = stack.pop_all()
         return self
+
+    async def _begin(self, up: Up[T]) -> None:
+        task = self._task = await up.start(self._text, self._session, self._name, None)
+        watcher = self._watcher = task.driver.bus.watch()
+        task.when_ended(watcher.close)
 
     async def __aexit__(
         self,
@@ -67,19 +71,33 @@ class Stream(Generic[T]):
             await self._task.ended()
         return await self._stack.__aexit__(kind, error, trace)
 
-    async def __aiter__(self) -> AsyncIterator[Happening]:
-        if self._watcher is not None:
-            async for each in self._watcher:
-                yield each.event if isinstance(each, Stored) else each.what
-            return
-        if not self._stays:
-            raise RuntimeError(
-                "iterate inside `async with agent.stream(...) as events:`, or keep the agent up "
-                "with `async with agent:` around it; otherwise nothing could end the run"
-            )
-        async with self:
-            async for happening in self:
-                yield happening
+    def __aiter__(self) -> AsyncIterator[Happening]:
+        return self
+
+    async def __anext__(self) -> Happening:
+        if self._watcher is None:
+            if not self._stays:
+                raise RuntimeError(
+                    "iterate inside `async with agent.stream(...) as events:`, or keep the agent "
+                    "up with `async with agent:` around it; otherwise nothing could end the run"
+                )
+            async with self._reach() as up:
+                await self._begin(up)
+        assert self._watcher is not None
+        shown = await anext(self._watcher)
+        return shown.event if isinstance(shown, Stored) else shown.what
+
+    def __del__(self) -> None:
+        if self._task is not None:  # whoever iterated went away without a word
+            self._task.cancel()
+
+    def say(self, text: str) -> None:
+        """Steer the run."""
+        self.driver.say(text)
+
+    def cancel(self) -> None:
+        """Stop the run; the events that are left are still shown."""
+        self._begun.cancel()
 
     @property
     def session_id(self) -> str:

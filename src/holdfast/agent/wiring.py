@@ -1,9 +1,9 @@
 """From what the user of an agent gave to what an engine needs: models, journal, tools, servers."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeAlias, cast
 
@@ -79,9 +79,11 @@ class Up(Generic[T]):
     warnings: tuple[str, ...]
     servers: "Mapping[str, ServerStatus]"
     """How it stands with each server of tools."""
+    last: list[Settings] = field(default_factory=list)
+    """Those of the run before, if there was one."""
 
     async def run(
-        self, driver: Driver, text: str, cut: Callable[[Limits], Limits] = lambda limits: limits
+        self, driver: Driver, text: str, cut: Callable[[Limits], Limits] | None = None
     ) -> Result[T]:
         stopped = await driver.run(text, await self.settings(text, cut))
         return self.result(driver, stopped)
@@ -90,22 +92,25 @@ class Up(Generic[T]):
         stopped = await driver.resume(await self.settings(""))
         return None if stopped is None else self.result(driver, stopped)
 
-    async def settings(
-        self, task: str, cut: Callable[[Limits], Limits] = lambda limits: limits
-    ) -> Settings:
+    async def settings(self, task: str, cut: Callable[[Limits], Limits] | None = None) -> Settings:
         """The settings of a run that begins now, with the tools there are now."""
         await self.engine.tools_ready(SERVERS_WITHIN)
         loaded, means = self.wanted.loaded, self.engine.means
         specs = means.gateway.toolbox.specs
         tools, shelved = offered(loaded.values, specs, task, self.window)
-        settings = run_settings(
-            loaded,
-            model=means.model.name,
-            window=self.window,
-            system=system_prompt(loaded.values, self.wanted.shape),
-            tools=tools,
-        )
-        return replace(settings, limits=cut(settings.limits), shelved=shelved)
+        if self.last and self.last[0].tools == tools and self.last[0].shelved == shelved:
+            settings = self.last[0]  # hardly ever are they others than in the run before
+        else:
+            settings = run_settings(
+                loaded,
+                model=means.model.name,
+                window=self.window,
+                system=system_prompt(loaded.values, self.wanted.shape),
+                tools=tools,
+            )
+            settings = replace(settings, shelved=shelved)
+            self.last[:] = [settings]
+        return replace(settings, limits=cut(settings.limits)) if cut else settings
 
     def result(self, driver: Driver, stopped: RunStopped) -> Result[T]:
         run = driver.state.run
@@ -123,12 +128,20 @@ class Up(Generic[T]):
             usage=run.spent,
             session_id=driver.id,
             output=output,
-            warnings=self.warnings,
+            warnings=(*self.warnings, *ailing(self.servers.values())),
         )
 
-    async def start(self, text: str, session: str, within: float | None) -> Task[Result[T]]:
+    def session(self, session: str, name: str) -> AbstractAsyncContextManager[Driver]:
+        """An earlier one by its id, one of this name, or a new one."""
+        if session and name:
+            raise ValueError("give the id of a session or a name, not both")
+        return self.engine.session(name or session, new=bool(name))
+
+    async def start(
+        self, text: str, session: str, name: str, within: float | None
+    ) -> Task[Result[T]]:
         stack = AsyncExitStack()
-        driver = await stack.enter_async_context(self.engine.session(session))
+        driver = await stack.enter_async_context(self.session(session, name))
 
         async def work() -> Result[T]:
             async with stack:
@@ -162,7 +175,7 @@ async def up(wanted: Wanted[T]) -> AsyncIterator[Up[T]]:
             model=Shaped(model, wanted.shape) if wanted.shape else model,
             gateway=gateway,
             workspace=wanted.workspace,
-            clean=cleaner(values),
+            clean=cleaner(journal, values),
         )
         statuses: dict[str, ServerStatus] = {}
 
@@ -177,8 +190,15 @@ async def up(wanted: Wanted[T]) -> AsyncIterator[Up[T]]:
             offer=lambda specs, task: offered(values, specs, task, window),
         )
         await stack.enter_async_context(engine)
-        warnings = (*warnings, *doubts)
+        warnings = (*wanted.loaded.warnings, *warnings, *doubts)
         yield Up(wanted=wanted, engine=engine, window=window, warnings=warnings, servers=statuses)
+
+
+def ailing(servers: "Iterable[ServerStatus]") -> Iterator[str]:
+    """A sentence for each server of tools that cannot be used now."""
+    for status in servers:
+        if status.state.value not in ("connected", "off"):
+            yield f"The MCP server {status.server} is {status.state.value}. {status.text}".strip()
 
 
 # --- the parts ------------------------------------------------------------------------------------
@@ -217,11 +237,13 @@ async def opened_model(who: Who, values: Values) -> tuple[Model, int, tuple[str,
     return Chain(models, retries(values)), windows[0], tuple(warnings)
 
 
-def cleaner(values: Values) -> Callable[[FromTheWorld], FromTheWorld]:
+def cleaner(journal: Journal, values: Values) -> Callable[[FromTheWorld], FromTheWorld]:
     """Takes secrets out of whatever happens, before anyone keeps it or sends it on."""
-    named = (os.environ.get(name, "") for name in values.secrets.names)
-    redactor = Redactor(values=[value for value in named if value])
-    return lambda event: cast(FromTheWorld, redactor.event(event))
+    named = [os.environ.get(name, "") for name in values.secrets.names]
+    if not any(named):
+        return lambda event: cast(FromTheWorld, journal.redacted(event))
+    redactor = Redactor(values=filter(None, named))
+    return lambda event: cast(FromTheWorld, journal.redacted(redactor.event(event)))
 
 
 def own_journal(values: Values) -> Journal:

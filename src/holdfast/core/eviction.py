@@ -3,8 +3,8 @@ what is pinned move into the head. What leaves, and when, is decided in `window`
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
+from holdfast.core.copies import replace
 from holdfast.core.cut import cut, digest_arguments, middle_cut, shorten_arguments
 from holdfast.core.digest import digest
 from holdfast.core.events import Evicted, Fading, Outcome

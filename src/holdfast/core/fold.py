@@ -7,10 +7,10 @@ up) changes only what was spent and what the ledger knows.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import assert_never
 
 from holdfast.core import eviction, guards, rounds, window
+from holdfast.core.copies import replace
 from holdfast.core.cut import cut
 from holdfast.core.events import (
     USER,

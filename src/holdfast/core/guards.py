@@ -6,9 +6,10 @@ more than a short one.
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from holdfast.core.copies import replace
 from holdfast.core.events import Why
 from holdfast.core.limits import Patience
 from holdfast.core.tools import ToolSpec, not_found

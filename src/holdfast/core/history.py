@@ -7,9 +7,10 @@ model wanted is made safe to keep and to send here; what leaves the window again
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from holdfast.core.copies import replace
 from holdfast.core.cut import cut, shorten_arguments
 from holdfast.core.digest import digest
 from holdfast.core.events import Finish, Outcome, Reply, Verdict

@@ -5,8 +5,9 @@ report made here, and an answer that was forced is held against these records by
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from holdfast.core.copies import replace
 from holdfast.core.events import Outcome
 from holdfast.core.limits import StopReason
 from holdfast.core.trail import Trail

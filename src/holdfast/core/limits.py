@@ -4,10 +4,11 @@ Settings travel in the first event of a run, so a log can be replayed without as
 else. Numbers that contradict each other cannot be built: `Contradiction` says which and why.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from math import ceil
 
+from holdfast.core.copies import replace
 from holdfast.core.messages import ToolMessage
 from holdfast.core.tokens import CLASSES, Gauge, Rates, size_of
 from holdfast.core.tools import ToolSpec

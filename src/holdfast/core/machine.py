@@ -55,7 +55,7 @@ from holdfast.core.guards import Drop, Nudge, Stop, Tell
 from holdfast.core.ledger import report
 from holdfast.core.limits import OnLimit, StopReason, limit_sentence
 from holdfast.core.messages import AssistantMessage, clean
-from holdfast.core.room import ask, fits, framed, make_last_room, make_room
+from holdfast.core.room import ask, fits, framed, make_last_room, make_room_and_ask
 from holdfast.core.state import NEW, Run, State
 
 LONGEST_STEP = 4_000
@@ -161,7 +161,7 @@ def between_rounds(state: State, run: Run) -> Event:
         return EndDecided(reason, limit_sentence(reason, run.settings.limits))
     if run.queued:
         return Steered()
-    return guarded(run) or make_room(state, run) or ask(state, run, Purpose.WORK)
+    return guarded(run) or make_room_and_ask(state, run)
 
 
 def limit_crossed(state: State, run: Run) -> StopReason | None:

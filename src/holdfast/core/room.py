@@ -25,13 +25,15 @@ def ask(state: State, run: Run, purpose: Purpose) -> ModelAsked:
     return ModelAsked(state.asks + 1, purpose, state.gauge.expect(size).safe)
 
 
-def make_room(state: State, run: Run) -> Event | None:
-    """What must leave the window, and the end of the run if that is not enough."""
+def make_room_and_ask(state: State, run: Run) -> Event:
+    """What must leave the window before the model can be asked, and the end of the run if that is
+    not enough; else the request."""
     history, settings, budget = state.history, run.settings, run.settings.budget
     if faded := window.fade_beyond_keep_last(history, run.usable):
         return faded
     frame = framed(state, run, Purpose.WORK)
-    room = frame.room(history.size)
+    used = frame.expected(history.size)
+    room = frame.left(used)
     if budget.evicts and room < budget.evict_below:
         relief = window.relief(history, frame, settings.caps)
         if relief and relief.dropped and wants_summary(state, run):
@@ -48,11 +50,10 @@ def make_room(state: State, run: Run) -> Event | None:
                 window.too_small(history, frame, settings.system, run.offered),
             )
         )
-    used = frame.expected(history.size)
     if not run.told_full and used >= budget.warn_at * frame.window:
         text = f"The window is filling up: {used} of {frame.window} tokens are in use."
         return Warned(About.WINDOW, text)
-    return None
+    return ModelAsked(state.asks + 1, Purpose.WORK, used)
 
 
 def wants_summary(state: State, run: Run) -> bool:

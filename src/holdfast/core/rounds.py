@@ -5,10 +5,10 @@ at which the history could not be sent.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from holdfast.core import guards
 from holdfast.core.claims import names_in
+from holdfast.core.copies import replace
 from holdfast.core.cut import cut, digest_arguments
 from holdfast.core.digest import digest
 from holdfast.core.events import (

@@ -5,8 +5,9 @@ that a state costs no more after ten thousand rounds than after ten.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from holdfast.core.copies import replace
 from holdfast.core.events import EndDecided, Purpose, Reply, RunStopped
 from holdfast.core.guards import Evidence
 from holdfast.core.history import History, OpenCall

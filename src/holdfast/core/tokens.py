@@ -10,12 +10,13 @@ while the built-in `sum` rounds floats differently before and after Python 3.12.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, fsum, sqrt
 from operator import add, mul, sub
 from typing import Self, TypeAlias, assert_never
 
+from holdfast.core.copies import replace
 from holdfast.core.messages import AssistantMessage, Message, Note, ToolMessage, UserMessage
 from holdfast.core.tools import ToolSpec
 

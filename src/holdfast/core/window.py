@@ -8,8 +8,9 @@ the user's latest word and what is pinned are written into the head as they leav
 """
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from holdfast.core.copies import replace
 from holdfast.core.events import Evicted, Fading
 from holdfast.core.eviction import FADED, SMALLEST, pinned_entry, reheaded
 from holdfast.core.history import Entry, History
@@ -41,7 +42,10 @@ class Frame:
 
     def room(self, size: Size) -> int:
         """Tokens left for a round beside a history of this size; negative if it does not fit."""
-        return self.window - self.budget.output - self.budget.safety - self.expected(size)
+        return self.left(self.expected(size))
+
+    def left(self, used: int) -> int:
+        return self.window - self.budget.output - self.budget.safety - used
 
 
 # --- deciding what leaves -------------------------------------------------------------------

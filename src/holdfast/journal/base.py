@@ -125,6 +125,10 @@ class Journal(Protocol):
     async def search(self, text: str, *, limit: int = 20) -> list["Hit"]:
         """Sessions in which these words were said, best first."""
 
+    def redacted(self, event: Event) -> Event:
+        """The event without secrets; the same object if there are none. For whoever runs the
+        loop, before the loop sees it: then state, log and those who watch agree."""
+
     async def rename(self, session: str, title: str) -> None: ...
 
     async def fork(self, session: str, upto: int | None = None) -> str:

@@ -151,7 +151,9 @@ class Redactor:
         kind: type = type(value)
         for name in wordy(kind):
             old = getattr(value, name)
-            new = old if old is None else self._value(old)
+            if not old or (type(old) is str and len(old) < SHORTEST):
+                continue  # most fields of most events
+            new = self._value(old)
             if new is not old:
                 # What is owed to a provider is sealed: it goes back as it came, or not at all.
                 changes[name] = "" if name == "owed" else new

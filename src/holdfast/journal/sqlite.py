@@ -365,7 +365,7 @@ class SqliteBook:
 class Append:
     """Events on their way to the disk."""
 
-    __slots__ = ("after", "book", "events", "promise", "state")
+    __slots__ = ("after", "book", "events", "promise", "state", "taken")
 
     def __init__(self, book: SqliteBook, after: int, events: tuple[Event, ...], state: State):
         self.book = book
@@ -373,6 +373,7 @@ class Append:
         self.events = events
         self.state = state
         self.promise: Promise[None] = Promise()
+        self.taken: list[Append] = []
 
     def do(self, db: sqlite3.Connection) -> None:
         try:
@@ -380,6 +381,16 @@ class Append:
         except JournalError as wrong:
             self.failed(wrong)
 
+    @property
+    def joins(self) -> SqliteBook:
+        return self.book
+
+    def take(self, later: "Append") -> None:
+        self.events += later.events
+        self.state = later.state
+        self.taken.append(later)
+
     def failed(self, error: JournalError) -> None:
         self.book.poison(error)
-        self.promise.error = error
+        for each in (self, *self.taken):
+            each.promise.error = error

@@ -77,6 +77,13 @@ class Work(Protocol):
     def do(self, db: sqlite3.Connection) -> None:
         """A `JournalError` is its own; a `sqlite3.Error` is everybody's in the same commit."""
 
+    @property
+    def joins(self) -> object | None:
+        """Pieces for the same object can be done as one; None for one that stands alone."""
+
+    def take(self, later: Any) -> None:
+        """Make a later piece for the same object a part of this one."""
+
     def failed(self, error: JournalError) -> None:
         """The transaction it was in did not come about."""
 
@@ -98,6 +105,13 @@ class Call(Generic[T]):
             db.execute("rollback to call")
             self.promise.error = wrong
         db.execute("release call")
+
+    @property
+    def joins(self) -> None:
+        return None
+
+    def take(self, later: object) -> None:
+        raise TypeError("this work stands alone")
 
     def failed(self, error: JournalError) -> None:
         self.promise.error = error
@@ -189,7 +203,7 @@ class Writer:
     def _commit(self, db: sqlite3.Connection, batch: list[Work]) -> None:
         try:
             db.execute("begin immediate")
-            for work in batch:
+            for work in joined(batch):
                 work.do(db)
             db.execute("commit")
         except Exception as wrong:
@@ -210,6 +224,22 @@ class Writer:
             what(db)
         except sqlite3.Error:
             roll_back(db)
+
+
+def joined(batch: list[Work]) -> list[Work]:
+    """The same work in fewer pieces: appends to one session are one. Nothing moves before work of
+    another kind, such as giving the session up."""
+    pieces: list[Work] = []
+    open_pieces: dict[object, Work] = {}
+    for work in batch:
+        if work.joins is None:
+            open_pieces.clear()
+            pieces.append(work)
+        elif (piece := open_pieces.setdefault(work.joins, work)) is work:
+            pieces.append(work)
+        else:
+            piece.take(work)
+    return pieces
 
 
 def roll_back(db: sqlite3.Connection) -> None:

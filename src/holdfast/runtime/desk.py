@@ -6,6 +6,7 @@ needs a yes is not done.
 """
 
 import inspect
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -15,6 +16,8 @@ import anyio
 from holdfast.runtime.bus import Answered, Passing
 from holdfast.tools.base import Filled, Form
 from holdfast.tools.door import Answer, Question
+
+log = logging.getLogger("holdfast")
 
 Approve: TypeAlias = Callable[[Question], Answer | bool | Awaitable[Answer | bool]]
 """Says yes or no. One that is no coroutine is called in a thread of its own, since it may wait for
@@ -88,6 +91,9 @@ class Desk:
                 said = await anyio.to_thread.run_sync(approve, question, abandon_on_cancel=True)
             if inspect.isawaitable(said):
                 said = await said
+        except Exception as error:  # a no is safe, and the run is not lost with it
+            log.exception("the one who approves calls failed")
+            return Answer(allowed=False, by=NOBODY.by, words=f"asking failed: {error!r}")
         finally:
             self._asking -= 1
         return said if isinstance(said, Answer) else Answer(allowed=said is True)

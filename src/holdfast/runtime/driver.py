@@ -12,19 +12,20 @@ decided in `core.machine`.
 
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from threading import get_ident
+from typing import assert_never
 
 import anyio
 import anyio.from_thread
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from holdfast.core.effects import CallModel, Effect, RunTools, StopWork
+from holdfast.core.effects import CallModel, RunTools, StopWork
 from holdfast.core.events import (
     CancelAsked,
     Failure,
@@ -107,11 +108,13 @@ class Driver:
         self._book = book
         self._means = means
         self._group: TaskGroup | None = None
-        """Where the work of the run that is under way happens; None between runs."""
+        """Of the run that is under way; None between runs."""
         self._turn = anyio.Lock()
-        self._work: set[anyio.CancelScope] = set()
-        self._rests = anyio.Event()
-        """Set when nothing is left to do."""
+        self._owed: CallModel | RunTools | None = None
+        """What is to be done next."""
+        self._work = anyio.CancelScope()
+        """Around what is being done, which the machine may call off."""
+        self._news = anyio.Event()
         self._written: Written | None = None
         self._token: anyio.lowlevel.EventLoopToken | None = None
         self._thread = 0
@@ -178,23 +181,14 @@ class Driver:
         self._written = self._book.append(done.events, done.state)
         self.bus.publish(done.events)
         for effect in done.effects:
-            self._perform(effect)
-        if self._open_run is None:
-            self._rests.set()
+            if isinstance(effect, StopWork):
+                self._owed = None
+                self._work.cancel()
+            else:
+                self._owed = effect  # there is never more than one at a time
+        if done.effects or self._open_run is None:
+            self._news.set()
         return self._written
-
-    def _perform(self, effect: Effect) -> None:
-        group = self._group
-        match effect:
-            case StopWork():
-                for scope in self._work:
-                    scope.cancel()
-            case CallModel() if group is not None:
-                group.start_soon(self._call_model, effect)
-            case RunTools(calls) if group is not None:
-                group.start_soon(self._run_tools, calls)
-            case CallModel() | RunTools():
-                raise RuntimeError(f"session {self.id} owes work, and nobody drives it")
 
     async def _drive(self, begin: Callable[[], object]) -> RunStopped:
         try:
@@ -203,7 +197,7 @@ class Driver:
                 begin()
                 self._group.start_soon(self._alarm)
                 await self._until_stopped()
-                self._group.cancel_scope.cancel()  # whoever is left is not wanted
+                self._group.cancel_scope.cancel()  # the alarm is not wanted any longer
             await self._saved()
         except anyio.get_cancelled_exc_class():
             await self._give_up()
@@ -221,9 +215,24 @@ class Driver:
         return self._stopped
 
     async def _until_stopped(self) -> None:
+        """Perform what is owed, one thing after the other, until nothing is left to do."""
         while self._open_run is not None:
-            self._rests = anyio.Event()
-            await self._rests.wait()
+            if self._owed is None:
+                self._news = anyio.Event()
+                await self._news.wait()
+                continue
+            effect, self._owed = self._owed, None
+            with anyio.CancelScope() as self._work:
+                await self._perform(effect)
+
+    async def _perform(self, effect: CallModel | RunTools) -> None:
+        match effect:
+            case CallModel():
+                self.happen(await self._answer(effect))
+            case RunTools(calls):
+                await self._run_tools(calls)
+            case _:
+                assert_never(effect)
 
     async def _alarm(self) -> None:
         """Rings when the time of the run is up, and again for its conclusion."""
@@ -293,10 +302,6 @@ class Driver:
 
     # --- the model ------------------------------------------------------------------------------
 
-    async def _call_model(self, effect: CallModel) -> None:
-        with self._working():
-            self.happen(await self._answer(effect))
-
     async def _answer(self, effect: CallModel) -> FromTheWorld:
         ask, model = effect.ask, self._means.model
         try:
@@ -313,23 +318,12 @@ class Driver:
     def _tell(self, piece: Piece) -> None:
         self.bus.pass_by(Passing(piece))
 
-    @contextmanager
-    def _working(self) -> Iterator[None]:
-        """Work that the machine may call off."""
-        with anyio.CancelScope() as scope:
-            self._work.add(scope)
-            try:
-                yield
-            finally:
-                self._work.discard(scope)
-
     # --- the tools: what the gateway needs --------------------------------------------------------
 
     async def _run_tools(self, calls: tuple[ToolCall, ...]) -> None:
         run = self.state.run
         verdicts = {each.call.id: each.verdict for each in run.open if each.verdict} if run else {}
-        with self._working():
-            await self._means.gateway.perform_all(calls, self, verdicts=verdicts)
+        await self._means.gateway.perform_all(calls, self, verdicts=verdicts)
 
     def now(self) -> float:
         return self._means.clock()

@@ -38,6 +38,7 @@ class Task(Generic[T]):
     error: BaseException | None = None
     _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     _done: anyio.Event = field(default_factory=anyio.Event)
+    _calls: list[Callable[[], None]] = field(default_factory=list)
 
     @property
     def session(self) -> str:
@@ -45,10 +46,23 @@ class Task(Generic[T]):
 
     def cancel(self) -> None:
         """Stop it. Its session keeps what it did, and can go on later."""
+        if self.status is not Status.RUNNING:
+            return
         if self.driver.is_working:
             self.driver.cancel()
         else:
             self._scope.cancel()
+
+    def say(self, text: str) -> None:
+        """Steer it."""
+        self.driver.say(text)
+
+    def when_ended(self, call: Callable[[], None]) -> None:
+        """Call it when the task has ended; at once if it has."""
+        if self.status is Status.RUNNING:
+            self._calls.append(call)
+        else:
+            call()
 
     async def wait(self, within: float | None = None) -> T:
         """Its result, when it has one. A `TimeoutError` after `within` seconds: the task goes on,
@@ -81,6 +95,8 @@ class Task(Generic[T]):
             if self.status is Status.RUNNING:
                 self.status = Status.CANCELLED
             self._done.set()
+            for call in self._calls:
+                call()
 
     async def _call_off(self, within: float) -> None:
         await anyio.sleep(within)

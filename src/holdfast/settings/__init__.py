@@ -6,7 +6,7 @@ rules of permission, servers and models mean is left to those who use them.
 """
 
 from holdfast.settings.answering import catalog_rules, retries, waits
-from holdfast.settings.loading import Loaded, load
+from holdfast.settings.loading import Loaded, load, of_a_profile
 from holdfast.settings.origins import BadSettings, Layer, Origin
 from holdfast.settings.places import Places, places, project_file
 from holdfast.settings.profiles import names as profile_names
@@ -25,6 +25,7 @@ __all__ = [
     "catalog_rules",
     "effective",
     "load",
+    "of_a_profile",
     "places",
     "profile_names",
     "profile_summary",

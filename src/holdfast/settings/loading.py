@@ -5,7 +5,7 @@ handed in and the files it points to, and nothing is kept: whoever loads twice r
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 
 from holdfast.core.limits import Contradiction
@@ -19,6 +19,10 @@ from holdfast.settings.values import Values
 
 ADDED = frozenset({"permissions.allow", "permissions.ask", "permissions.deny", "secrets.names"})
 """Lists to which every layer adds: a project must not be able to lift what its user denies."""
+
+
+NOWHERE = Path("/dev/null/profiles")
+"""A folder that cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,16 @@ def load(
         raise BadSettings([with_origins(str(wrong), origins)]) from wrong
     used = tuple(file for file in (project, own.user_file) if file and file.is_file())
     return Loaded(values, origins, (*warnings, *read.unknown), used)
+
+
+def of_a_profile(name: str) -> Loaded:
+    """The settings of a profile that comes with us, and nothing else: no file and no environment.
+    For programs that bring their settings themselves. Raises `BadSettings`."""
+    read = of_profile(name, NOWHERE)
+    if read.problems:
+        raise BadSettings(read.problems)
+    said, origins = strongest(read.given)
+    return Loaded(replace(built(said), profile=name), origins, read.unknown)
 
 
 def trusted_file(folder: Path, user: Path, *, trusted: bool) -> tuple[Path | None, tuple[str, ...]]:

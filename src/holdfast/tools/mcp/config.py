@@ -34,6 +34,9 @@ KEYS = (
 )
 HOLDERS = ("mcpServers", "mcp_servers")
 """The keys under which a file holds its servers."""
+OF_A_KEY = re.compile(r"(?i)auth|key|token|secret|password|passwd|credential|cookie")
+SHORTEST_KEY = 8
+"""Characters; a shorter one would be found in innocent words."""
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
@@ -87,13 +90,24 @@ class Server:
     tools: tuple[str, ...] | None = None
     """The tools, by the server's own names, that are offered; None means all."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    """Texts that must never be shown."""
+    """Texts that must never be shown where we speak of the server: all that was set for it."""
+    credentials: tuple[str, ...] = field(default=(), repr=False)
+    """Those among them that are keys, and must not be seen in what the server says either. Not
+    all of them: a folder that was set for it may well be named in its results."""
 
     def veil(self, text: str) -> str:
         """`text` without any of the server's secrets."""
-        for secret in self.secrets:
-            text = text.replace(secret, "***")
-        return text
+        return without(self.secrets, text)
+
+    def veil_result(self, text: str) -> str:
+        """What the server says, without the keys it was given."""
+        return without(self.credentials, text)
+
+
+def without(hidden: Iterable[str], text: str) -> str:
+    for each in hidden:
+        text = text.replace(each, "***")
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +293,22 @@ def with_secrets(server: Server, filled: Iterable[str]) -> Server:
         values += secrets_of_url(server.url)
     # Shorter ones are no secrets, and hiding each "1" or "on" would make a text unreadable.
     hidden = {value.strip() for value in values if len(value.strip()) >= 4}
-    # The longest first: a secret may hold another one.
-    return replace(server, secrets=tuple(sorted(hidden, key=lambda one: (-len(one), one))))
+    return replace(
+        server, secrets=longest_first(hidden), credentials=longest_first(keys_of(server))
+    )
+
+
+def longest_first(texts: Iterable[str]) -> tuple[str, ...]:
+    """One may hold another."""
+    return tuple(sorted(texts, key=lambda one: (-len(one), one)))
+
+
+def keys_of(server: Server) -> set[str]:
+    """What was set under the name of a key, with and without the word `Bearer` before it."""
+    named = {**server.env, **server.headers}
+    values = [value.strip() for name, value in named.items() if OF_A_KEY.search(name)]
+    values += [value.split(" ", 1)[1].strip() for value in values if " " in value]
+    return {value for value in values if len(value) >= SHORTEST_KEY}
 
 
 def secrets_of_url(url: str) -> list[str]:

@@ -5,6 +5,7 @@ It does not know of other servers. How bytes travel is `wires`, what a server ma
 """
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import anyio
@@ -323,10 +324,11 @@ class Link:
 
     async def called(self, client: "Client", wanted: Wanted, context: Context) -> Output:
         async def tell(progress: float, total: float | None, message: str | None) -> None:
-            context.tell(Progress(message or "", progress, total))
+            context.tell(Progress(self.server.veil_result(message or ""), progress, total))
 
         result = await client.call_tool(wanted.tool, dict(wanted.arguments), progress_callback=tell)
-        return output(result, wanted.promised)
+        found = output(result, wanted.promised)
+        return replace(found, text=self.server.veil_result(found.text))
 
     async def reached(self, wanted: Wanted) -> "Client":
         """The connection; a server that is down is started for it."""

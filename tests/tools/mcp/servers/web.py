@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 sessions: list[str] = []
 SCHEMA = {"type": "object"}
-TOOLS = [{"name": "forget", "inputSchema": SCHEMA}, {"name": "hello", "inputSchema": SCHEMA}]
+TOOLS = [{"name": name, "inputSchema": SCHEMA} for name in ("forget", "hello", "mirror")]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -30,6 +30,8 @@ class Handler(BaseHTTPRequestHandler):
                 if name == "forget":
                     sessions.append("nobody's")
                 text = f"{name} from {self.headers['mcp-session-id']}"
+                if name == "mirror":
+                    text = f"you said {self.headers['authorization']}"
                 self.answer(200, message, {"content": [{"type": "text", "text": text}]})
             case _:
                 self.answer(202)

@@ -14,6 +14,7 @@ BENCHES := lab/bench/step_cost.py lab/bench/chat_overhead.py
 BENCHES_WITH_DATA := lab/bench/digests.py lab/bench/tokens.py lab/bench/repair.py
 
 BIN := .venv/bin
+NPM := npm install --silent --no-audit --no-fund --no-package-lock
 # Through the environment, so that the build backend is pinned as well.
 # The second name is the one newer versions of pip look at while building.
 PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
@@ -21,10 +22,10 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help try test test-real check simulate mutants bench tokens docs clean
+.PHONY: help try test test-real test-mcp conformance check simulate mutants bench tokens docs clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 try: .venv/.base ## watch the loop work, offline, in a few seconds
 	@$(BIN)/holdfast demo
@@ -37,6 +38,16 @@ test-real: ## run the tests that need real models; MODELS=folder with their file
 		HOLDFAST_MODELS="$(MODELS)" $(BIN)/python -m pytest -q tests/real $(ARGS); \
 	else echo "Skipped: name a folder with the files of the models, MODELS=folder;" \
 		"which they are stands in docs/how-to/use-the-embedded-model.md."; fi
+
+test-mcp: ## run the tests that need the reference servers of MCP, which npm and pip install
+	@if command -v npm > /dev/null; then $(MAKE) -s --no-print-directory .venv/.mcp-servers && \
+		HOLDFAST_MCP_SERVERS=.venv/mcp-servers $(BIN)/python -m pytest -q tests/real_mcp $(ARGS); \
+	else echo "Skipped: the reference servers need npm, which comes with Node.js."; fi
+
+conformance: ## hold our MCP client against the official suite, which npm installs
+	@if command -v npm > /dev/null; then $(MAKE) -s --no-print-directory .venv/.conformance && \
+		$(BIN)/python lab/mcp_conformance/scenarios.py .venv/conformance; \
+	else echo "Skipped: the suite needs npm, which comes with Node.js."; fi
 
 check: .venv/.dev ## look for mistakes: format, lint, imports, types (twice)
 	@echo "format"  && $(BIN)/ruff format --quiet --check --output-format concise . || \
@@ -107,4 +118,22 @@ clean: ## remove what the other targets made
 .venv/.local: .venv/.docs
 	@echo "Installing the engine for embedded models ..."
 	@$(PIP) -e '.[local]'
+	@touch $@
+
+# Each in a folder of its own, as they are programs and no packages of ours.
+.venv/.mcp-servers: tests/real_mcp/package.json tests/real_mcp/servers.txt | .venv/.dev
+	@echo "Installing the reference servers ..."
+	@mkdir -p .venv/mcp-servers
+	@cp tests/real_mcp/package.json .venv/mcp-servers
+	@cd .venv/mcp-servers && $(NPM)
+	@$(BIN)/python -m venv --clear .venv/mcp-servers/venv
+	@.venv/mcp-servers/venv/bin/python -m pip install -qq --disable-pip-version-check \
+		-r tests/real_mcp/servers.txt
+	@touch $@
+
+.venv/.conformance: lab/mcp_conformance/package.json | .venv/.base
+	@echo "Installing the conformance suite ..."
+	@mkdir -p .venv/conformance
+	@cp lab/mcp_conformance/package.json .venv/conformance
+	@cd .venv/conformance && $(NPM)
 	@touch $@

@@ -3,8 +3,7 @@
 The suite starts a server for each scenario, appends its address to the command and watches what
 we send. Every tool is called once, with plain arguments; a person who is asked accepts.
 
-    node conformance/dist/index.js client --command "python lab/mcp_conformance/client.py" \\
-        --suite all --timeout 120000 --expected-failures lab/mcp_conformance/baseline.yml
+`make conformance` runs it, by way of `scenarios`.
 """
 
 import os
@@ -19,7 +18,7 @@ from holdfast.tools.base import Context, Filled, Form, Left, Progress, Tool, Too
 from holdfast.tools.mcp import Patience, Server, Servers, ServerStatus, State, Wire
 
 PATIENT = 100
-"""Seconds: the suite runs all its scenarios at once."""
+"""Seconds."""
 VALUES: dict[object, object] = {
     "string": "text",
     "integer": 2,

@@ -9,8 +9,9 @@ import pytest
 from inline_snapshot import snapshot
 
 from holdfast.agent import Agent
-from holdfast.core.events import Outcome, ToolsChanged
+from holdfast.core.events import Outcome, ToolsChanged, ToolStarted
 from holdfast.core.limits import StopReason
+from holdfast.journal.base import Stored
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.testing.pytest_plugin import StartsServers
 from holdfast.testing.script import calls, says
@@ -18,8 +19,7 @@ from holdfast.tools.base import Filled, Form, Progress
 from holdfast.tools.door import Question
 from holdfast.tools.function import tool
 from holdfast.tools.mcp import ConfigError
-from holdfast.tools.toolbox import Toolbox
-from tests.agent.whole import name_of, results_in
+from tests.agent.whole import name_of, results_in, until_there
 
 SERVERS = Path(__file__).parents[1] / "tools" / "mcp" / "servers"
 WINDOW = 32_768
@@ -116,18 +116,55 @@ async def test_a_server_that_crashes_costs_a_call_and_its_tools_come_back(
     ]
 
 
-async def until_there(toolbox: Toolbox, name: str) -> None:
-    """Until the toolbox has a tool of this name."""
-    with anyio.fail_after(30):
-        while True:
-            changed = anyio.Event()
-            unwatch = toolbox.watch(changed.set)
-            try:
-                if toolbox.get(name) is not None:
-                    return
-                await changed.wait()
-            finally:
-                unwatch()
+async def test_a_call_that_hangs_is_cancelled_at_its_server_which_serves_on(
+    model_server: StartsServers, journal: SqliteJournal
+) -> None:
+    server = model_server(
+        calls("shop__hang"), calls("shop__echo", text="still here"), says("Yes."), window=WINDOW
+    )
+    async with Agent(
+        name_of(server),
+        mcp={"shop": old(tools=["echo", "hang"])},
+        journal=journal,
+        approve=lambda question: True,
+    ) as agent:
+        task = await agent.start("Hang.")
+        watcher = task.driver.bus.watch(after=0)
+        async for shown in watcher:
+            if isinstance(shown, Stored) and isinstance(shown.event, ToolStarted):
+                break
+        task.cancel()
+        cancelled = await task.wait()
+        again = await agent.run("Are you there?", session=cancelled.session_id)
+
+    assert [each.outcome for each in cancelled.ledger.records] == [Outcome.UNKNOWN]
+    assert [each.detail for each in again.ledger.records] == ["still here"]
+
+
+async def test_a_call_that_takes_longer_than_its_server_may_is_stopped_and_the_run_goes_on(
+    model_server: StartsServers, journal: SqliteJournal
+) -> None:
+    server = model_server(
+        calls("shop__hang"), calls("shop__echo", text="still here"), says("Yes."), window=WINDOW
+    )
+    agent = Agent(
+        name_of(server),
+        mcp={"shop": old(tools=["echo", "hang"], timeout=2)},
+        journal=journal,
+        approve=lambda question: True,
+    )
+
+    run = await agent.run("Hang.")
+
+    assert [(each.outcome, each.detail) for each in run.ledger.records] == snapshot(
+        [
+            (
+                Outcome.TIMED_OUT,
+                "shop__hang was stopped: it took longer than 2 seconds. It may or may not have taken effect. Check before you call it again.",
+            ),
+            (Outcome.DONE, "still here"),
+        ]
+    )
 
 
 async def test_a_server_that_dawdles_does_not_hold_up_a_run_that_needs_others(

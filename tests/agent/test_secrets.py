@@ -15,7 +15,7 @@ from holdfast.testing.server import ModelServer
 from holdfast.tools.base import Progress
 from holdfast.tools.door import Question
 from holdfast.tools.function import tool
-from tests.agent.whole import name_of, results_in
+from tests.agent.whole import name_of, results_in, until_there
 from tests.tools.mcp.test_http import free_port, serving
 
 WINDOW = 32_768
@@ -131,9 +131,11 @@ async def test_a_key_that_a_server_was_given_is_not_in_what_it_says(
         approve=lambda question: True,
     )
 
-    async with serving("web.py", str(port)), agent.stream("Who are we?") as events:
-        seen = [event async for event in events]
-        run = await events.result()
+    async with serving("web.py", str(port)), agent:
+        await until_there(agent.engine.means.gateway.toolbox, "web__mirror")
+        async with agent.stream("Who are we?") as events:
+            seen = [event async for event in events]
+            run = await events.result()
 
     shown = [repr(event).encode() for event in (*seen, run)]
     assert results_in(server) == ["you said ***"]

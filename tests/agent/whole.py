@@ -4,10 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+import anyio
+
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.settings import Loaded, load
 from holdfast.testing.server import ModelServer
 from holdfast.testing.told import told
+from holdfast.tools.toolbox import Toolbox
 
 Mode = Literal["plan", "ask", "accept-edits", "auto", "deny"]
 
@@ -29,3 +32,17 @@ def results_in(server: ModelServer) -> list[str]:
     """The results of tools that the model was sent last."""
     messages = server.chats[-1].body["messages"]
     return [str(each["content"]) for each in messages if each["role"] == "tool"]
+
+
+async def until_there(toolbox: Toolbox, name: str) -> None:
+    """Until the toolbox has a tool of this name."""
+    with anyio.fail_after(30):
+        while True:
+            changed = anyio.Event()
+            unwatch = toolbox.watch(changed.set)
+            try:
+                if toolbox.get(name) is not None:
+                    return
+                await changed.wait()
+            finally:
+                unwatch()

@@ -47,7 +47,7 @@ async def append_in_steps(journal: SqliteJournal, log: list[Event], session: str
 # --- kept states ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("length", [100, 700, 1_500])
+@pytest.mark.parametrize("length", [300, 700, 1_500])
 async def test_a_kept_state_and_the_events_after_it_are_the_whole_fold(
     tmp_path: Path, length: int
 ) -> None:

@@ -1,10 +1,4 @@
-"""The folder with the reference servers, or a reason to skip.
-
-    cd FOLDER
-    npm install @modelcontextprotocol/server-everything @modelcontextprotocol/server-filesystem \\
-        @modelcontextprotocol/server-memory
-    python -m venv venv && venv/bin/pip install mcp-server-git mcp-server-time
-"""
+"""The folder with the reference servers, or a reason to skip. `make test-mcp` installs them."""
 
 import os
 from collections.abc import Callable
@@ -22,7 +16,7 @@ def folder() -> Path:
     given = os.environ.get("HOLDFAST_MCP_SERVERS")
     if not given:
         pytest.skip("HOLDFAST_MCP_SERVERS names no folder with the reference servers")
-    return Path(given)
+    return Path(given).resolve()
 
 
 @pytest.fixture

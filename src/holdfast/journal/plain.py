@@ -12,6 +12,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from operator import attrgetter
+from sys import intern
 from types import NoneType, UnionType
 from typing import Any, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -25,6 +26,8 @@ T = TypeVar("T")
 
 KIND = "k"
 """Where a value of a union says which member it is."""
+SHORT = 24
+"""Characters of a text that is worth looking up among those there are."""
 
 
 class Wrong(ValueError):
@@ -116,7 +119,7 @@ def _union_encoder(kinds: tuple[Any, ...]) -> Encode | None:
 @cache
 def decoder(kind: Any) -> Decode:
     if kind is str:
-        return _exactly(str, "a text")
+        return _text
     if kind is int:
         return _exactly(int, "a whole number")
     if kind is bool:
@@ -141,6 +144,13 @@ def decoder(kind: Any) -> Decode:
     if origin is tuple:
         return _tuple_decoder(inner)
     raise TypeError(f"no way to read a {kind}; teach holdfast.journal.plain about it")
+
+
+def _text(plain: Plain) -> str:
+    if type(plain) is not str:
+        raise Wrong(f"a text was expected, not {shown(plain)}")
+    # Ids and names of tools come again and again: one of each is enough for all sessions.
+    return intern(plain) if len(plain) <= SHORT else plain
 
 
 def _exactly(kind: type, what: str) -> Decode:

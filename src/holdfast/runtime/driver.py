@@ -109,12 +109,12 @@ class Driver:
         self._means = means
         self._group: TaskGroup | None = None
         """Of the run that is under way; None between runs."""
-        self._turn = anyio.Lock()
+        self._turn: anyio.Lock | None = None
         self._owed: CallModel | RunTools | None = None
         """What is to be done next."""
-        self._work = anyio.CancelScope()
+        self._work: anyio.CancelScope | None = None
         """Around what is being done, which the machine may call off."""
-        self._news = anyio.Event()
+        self._news: anyio.Event | None = None
         self._written: Written | None = None
         self._token: anyio.lowlevel.EventLoopToken | None = None
         self._thread = 0
@@ -127,7 +127,7 @@ class Driver:
         """Say it to the session, and work until there is an answer; while another run is under
         way, wait until it is this one's turn. In a session whose process died in the middle of a
         run, that run goes on and hears it."""
-        async with self._turn:
+        async with self._my_turn():
             if self._open_run is None:
                 return await self._drive(lambda: self.happen(UserSpoke(text, self.now(), settings)))
             reopen = await self._reopening(settings)
@@ -141,7 +141,7 @@ class Driver:
     async def resume(self, settings: Settings | None = None) -> RunStopped | None:
         """Go on with a run that another process left open; None if there is none. `settings`
         bring the tools there are now."""
-        async with self._turn:
+        async with self._my_turn():
             if self._open_run is None:
                 return None
             return await self._drive(await self._reopening(settings))
@@ -183,10 +183,11 @@ class Driver:
         for effect in done.effects:
             if isinstance(effect, StopWork):
                 self._owed = None
-                self._work.cancel()
+                if self._work is not None:
+                    self._work.cancel()
             else:
                 self._owed = effect  # there is never more than one at a time
-        if done.effects or self._open_run is None:
+        if self._news is not None:
             self._news.set()
         return self._written
 
@@ -210,9 +211,14 @@ class Driver:
                 raise Broken(cause, self._stopped) from None
             raise cause from None
         finally:
-            self._group = None
+            self._group = self._work = self._news = None
         assert self._stopped is not None
         return self._stopped
+
+    def _my_turn(self) -> anyio.Lock:
+        """Made when it is needed: most sessions of a program are idle, and should be small."""
+        self._turn = self._turn or anyio.Lock()
+        return self._turn
 
     async def _until_stopped(self) -> None:
         """Perform what is owed, one thing after the other, until nothing is left to do."""

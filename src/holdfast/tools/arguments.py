@@ -18,8 +18,10 @@ remark (`reason`). Anything else might be what the call depends on, as `dry_run`
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from difflib import get_close_matches
+from itertools import islice
 
 from holdfast.core.jsontext import STRICT, json_object, parsed
 from holdfast.core.messages import clean
@@ -40,6 +42,8 @@ NOTHING = {"", "null", "none"}
 WHOLE = re.compile(r"[+-]?\d{1,300}(\.0+)?")
 NUMBER = re.compile(r"[+-]?(\d{1,300}(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 MOST_PROBLEMS = 8
+LONGEST_NAME = 64
+"""Characters of a name that is held against others. It takes the square of them."""
 ALMOST = 0.85
 
 
@@ -76,10 +80,11 @@ def given_arguments(text: str, book: Book) -> dict[str, object]:
 
 
 def sentences(book: Book, value: dict[str, object]) -> list[str]:
-    said = [f"{problem}.{hint(problem.at, book, value)}" for problem in book.problems(value)]
-    said += suspicions(book, value) if not said else []
-    left = len(said) - MOST_PROBLEMS
-    return said if left <= 0 else [*said[:MOST_PROBLEMS], f"And {left} more."]
+    problems = book.problems(value)
+    # Only for what is said: looking for a name that may be meant takes long.
+    said = [f"{one}.{hint(one.at, book, value)}" for one in problems[:MOST_PROBLEMS]]
+    left = len(problems) - len(said)
+    return [*said, f"And {left} more."] if left else said or suspicions(book, value)
 
 
 def hint(at: str, book: Book, value: dict[str, object]) -> str:
@@ -87,8 +92,8 @@ def hint(at: str, book: Book, value: dict[str, object]) -> str:
     known = properties_of(book.meant(book.root))
     if at not in value or at in known:
         return ""
-    close = get_close_matches(at, [name for name in known if name not in value], n=1)
-    return f" Did you mean '{close[0]}'?" if close else ""
+    close = closest(at, [name for name in known if name not in value])
+    return f" Did you mean '{close}'?" if close else ""
 
 
 def suspicions(book: Book, value: dict[str, object]) -> list[str]:
@@ -98,8 +103,17 @@ def suspicions(book: Book, value: dict[str, object]) -> list[str]:
         return []
     known = properties_of(schema)
     absent = [name for name in known if name not in value]
-    close = ((name, get_close_matches(name, absent, 1, ALMOST)) for name in value.keys() - known)
-    return [f"{name}: is unknown. Did you mean '{it[0]}'?" for name, it in close if it]
+    unknown = islice((name for name in value if name not in known), MOST_PROBLEMS)
+    close = ((name, closest(name, absent, ALMOST)) for name in unknown)
+    return [f"{name}: is unknown. Did you mean '{it}'?" for name, it in close if it]
+
+
+def closest(name: str, known: list[str], alike: float = 0.6) -> str:
+    """The known name that is most like this one; empty if none is like it."""
+    if len(name) > LONGEST_NAME:
+        return ""
+    short = [one for one in known if len(one) <= LONGEST_NAME]
+    return next(iter(get_close_matches(name, short, 1, alike)), "")
 
 
 class Reading:
@@ -147,8 +161,9 @@ class Reading:
         known, required = properties_of(schema), required_of(schema)
         others = self.book.others(schema)
         meant: dict[str, object] = {}
+        spelling = spellings(value, schema)
         for key, item in value.items():
-            name = spelt(encodable(key), value, schema)
+            name = spelling.get(key, encodable(key))
             if name in known:
                 if name in required or not self.says_nothing(item, known[name]):
                     meant[name] = self.meant(item, known[name])
@@ -236,14 +251,17 @@ def chosen(value: object, choices: list[object]) -> object:
     return alike[0] if len(alike) == 1 else value
 
 
-def spelt(key: str, value: dict[str, object], schema: Schema) -> str:
-    """The one property that `key` names in another spelling, if nothing else gives it."""
+def spellings(value: dict[str, object], schema: Schema) -> dict[str, str]:
+    """For each key that names one property in another spelling, which nothing else gives: that
+    property."""
     known = properties_of(schema)
-    if key in known or schema.get("additionalProperties", False) is not False:
-        return key
-    alike = [name for name in known if bare(name) == bare(key)]
-    rivals = [other for other in value if bare(other) == bare(key)]
-    return alike[0] if len(alike) == 1 and len(rivals) == 1 else key
+    unknown = value.keys() - known
+    if not unknown or schema.get("additionalProperties", False) is not False:
+        return {}
+    alike, rivals = Counter(map(bare, known)), Counter(map(bare, value))
+    named = {bare(name): name for name in known}
+    single = (key for key in unknown if alike[bare(key)] == 1 and rivals[bare(key)] == 1)
+    return {key: named[bare(key)] for key in single}
 
 
 def bare(name: str) -> str:

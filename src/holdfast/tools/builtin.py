@@ -4,6 +4,7 @@ Files are the business of `files`, commands of `shell`, pages of `web`.
 """
 
 import logging
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from holdfast.core.cut import middle_cut, seam
 from holdfast.core.jsontext import json_object
@@ -19,9 +20,9 @@ from holdfast.core.tools import SideEffect, ToolSpec
 from holdfast.tools.arguments import reader
 from holdfast.tools.base import Access, Arguments, Context, Tool, ToolError, Touch
 from holdfast.tools.files import PAGE, Reach, file_tools, text_of
-from holdfast.tools.sandbox import NoSandbox, Sandbox, found
-from holdfast.tools.shell import run_shell_tool
-from holdfast.tools.web import fetch_url_tool
+
+if TYPE_CHECKING:
+    from holdfast.tools.sandbox import Sandbox
 
 log = logging.getLogger("holdfast")
 
@@ -90,6 +91,10 @@ def builtin_tools(
     sandbox can hold that, `run_shell` is left out, and `tell` hears why; with `unconfined` it is
     there all the same, held by nothing, and a person is asked for every call.
     """
+    # Not at the top: whoever wants only the small tools need not load these.
+    from holdfast.tools.sandbox import found
+    from holdfast.tools.web import fetch_url_tool
+
     tools = (
         *file_tools(reach),
         current_time_tool(now),
@@ -111,7 +116,9 @@ def builtin_tools(
 
 
 def picked(tools: tuple[Tool, ...], names: tuple[str, ...]) -> tuple[Tool, ...]:
-    known = [*(tool.name for tool in tools), FIND_TOOLS.name, "run_shell"]
+    """Those of these names. Two of ours may be missing here, and are no mistake for that."""
+    there = (tool.name for tool in tools)
+    known = list(dict.fromkeys((*there, FIND_TOOLS.name, "run_shell")))
     for name in names:
         if name not in known:
             close = get_close_matches(name, known, n=1)
@@ -121,7 +128,7 @@ def picked(tools: tuple[Tool, ...], names: tuple[str, ...]) -> tuple[Tool, ...]:
 
 
 def shell_tools(
-    box: Sandbox,
+    box: "Sandbox",
     *,
     sandbox: Confined,
     network: bool,
@@ -131,26 +138,29 @@ def shell_tools(
     tell: Callable[[str], None],
 ) -> tuple[Tool, ...]:
     """`run_shell`, held as it should be; or none, and why is told."""
+    from holdfast.tools.sandbox import NoSandbox
+    from holdfast.tools.shell import run_shell_tool
+
     try:
         if sandbox == "off":
             return (run_shell_tool(sandbox=None, secrets=secrets),)
-        try:
-            held = run_shell_tool(
-                sandbox=box,
-                network=network,
-                write=writable,
-                read_only=sandbox == "read-only",
-                secrets=secrets,
-            )
-        except NoSandbox as why:
-            if not unconfined:
-                raise
-            tell(f"{why} run_shell is held by nothing here, and asks for every command.")
-            return (replace(run_shell_tool(sandbox=None, secrets=secrets), approve=True),)
-        return (held,)
+        held = run_shell_tool(
+            sandbox=box,
+            network=network,
+            write=writable,
+            read_only=sandbox == "read-only",
+            secrets=secrets,
+        )
     except NoSandbox as why:
-        tell(f"run_shell is left out. {why} To have it, allow it to run unconfined.")
-        return ()
+        if os.name != "posix":
+            tell(f"run_shell is left out. {why}")
+            return ()
+        if not unconfined:
+            tell(f"run_shell is left out. {why} To have it, allow it to run unconfined.")
+            return ()
+        tell(f"{why} run_shell is held by nothing here, and asks for every command.")
+        return (replace(run_shell_tool(sandbox=None, secrets=secrets), approve=True),)
+    return (held,)
 
 
 def touches_nothing(arguments: Arguments, root: Path) -> Touch:

@@ -5,7 +5,7 @@ import than most tools take to run. A schema with any other keyword is checked b
 well. Nothing is ever fetched: a reference that leads out of its schema allows everything.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -33,6 +33,7 @@ TYPES = {
     "null": "null",
 }
 LONGEST_SHAPE = 600
+DEEPEST_SHAPE = 4
 LONGEST_VALUE = 60
 MOST_STEPS = 50_000
 """How often a part of a value is held against a part of its schema, before the size of the value is
@@ -62,14 +63,14 @@ class Book:
         self.root = root
         self.closed = closed
         self.steps = MOST_STEPS
-        self.rest: Rest | None = None if self.knows(root) else by_jsonschema(root)
+        self.rest: Rest | None = None if self.knows(root) else by_jsonschema(root, self.step)
 
     def begin(self, size: int) -> None:
         """From here on, for a value that is so many characters long."""
         self.steps = MOST_STEPS + 4 * size
 
-    def step(self) -> None:
-        self.steps -= 1
+    def step(self, cost: int = 1) -> None:
+        self.steps -= cost
         if self.steps < 0:
             raise TooMuch("they are too large or too deeply nested to be checked")
 
@@ -149,20 +150,23 @@ class Book:
         """The schema on one line: `{path: string, limit?: integer}`."""
         schema = self.meant(schema)
         if isinstance(choices := schema.get("enum"), list):
-            return shortened(" | ".join(map(dumped, choices)), 200) or "nothing"
+            return joined(map(dumped, choices), " | ", 200) or "nothing"
         if "const" in schema:
             return dumped(schema["const"])
+        if depth >= DEEPEST_SHAPE:
+            return " | ".join(types_of(schema)) or "any"
         if isinstance(branches := schema.get("anyOf", schema.get("oneOf")), list):
-            return " | ".join(self.shape(branch, depth + 1) for branch in branches)
+            shapes = (self.shape(branch, depth + 1) for branch in branches)
+            return joined(shapes, " | ", LONGEST_SHAPE)
         properties = properties_of(schema)
-        if properties and depth < 4:
-            required = required_of(schema)
+        if properties:
+            required = set(required_of(schema))
             fields = (
                 f"{name}{'' if name in required else '?'}: {self.shape(part, depth + 1)}"
                 for name, part in properties.items()
             )
-            return shortened(f"{{{', '.join(fields)}}}", LONGEST_SHAPE)
-        if "items" in schema and depth < 4:
+            return f"{{{joined(fields, ', ', LONGEST_SHAPE)}}}"
+        if "items" in schema:
             return f"[{self.shape(schema['items'], depth + 1)}, ...]"
         return " | ".join(types_of(schema)) or "any"
 
@@ -311,10 +315,10 @@ def pointed(root: object, ref: str) -> object:
     return root
 
 
-def by_jsonschema(root: Schema) -> Rest:
+def by_jsonschema(root: Schema, step: Callable[[int], None]) -> Rest:
     from holdfast.tools.keywords import rest_of
 
-    return rest_of(root)
+    return rest_of(root, step)
 
 
 def unlike(wanted: str, value: object) -> str:
@@ -327,6 +331,16 @@ def shown(value: object) -> str:
 
 def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def joined(texts: Iterable[str], between: str, most: int) -> str:
+    """As many of the texts as can be shown; the others are not even made."""
+    made = ""
+    for text in texts:
+        made += f"{between}{text}" if made else text
+        if len(made) > most:
+            break
+    return shortened(made, most)
 
 
 def inside(at: str, name: str) -> str:

@@ -7,6 +7,7 @@ result is worth is decided by whoever asked to be told of it.
 """
 
 import math
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
@@ -195,6 +196,10 @@ class Worker:
 
 idle: list[Worker] = []
 """Those without work; the last one ended its work last."""
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of our threads
+    os.register_at_fork(after_in_child=idle.clear)
 
 
 def hand_over(work: Callable[[], None]) -> None:

@@ -98,19 +98,18 @@ async def test_runs_that_a_crash_left_open_are_found_and_gone_on_with(
     await journal.aclose()
 
 
-async def test_what_is_said_after_a_crash_is_heard_after_the_open_calls(
+async def test_what_is_said_after_a_crash_is_heard_before_anything_is_run(
     model_server: StartsServers, tmp_path: Path
 ) -> None:
-    server = model_server(says("Too late."), window=16_384)
+    server = model_server(says("Nothing was paid."), window=16_384)
     journal = SqliteJournal(tmp_path / "journal.sqlite")
     session = await leave_open(journal)
 
     await Agent(name_of(server), tools=[pay], journal=journal).run("Never mind.", session=session)
 
-    assert [each["content"] for each in server.chats[-1].body["messages"][-2:]] == [
-        "Ana is paid",
-        "Never mind.",
-    ]
+    not_run, words = (each["content"] for each in server.chats[-1].body["messages"][-2:])
+    assert not_run.startswith("Not run: the program stopped before this call began")
+    assert words == "Never mind."
     await journal.aclose()
 
 

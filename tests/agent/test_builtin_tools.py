@@ -91,7 +91,7 @@ async def test_an_edit_is_shown_as_a_diff_before_it_is_made_and_can_be_taken_bac
     assert undone == (Restored(script, Fate.RESTORED),)
     assert restored == (before, 0o750)
     assert server.chats[-1].body["messages"][-1]["content"] == (
-        f"[The user took back the changes to {script}]\n\nWhat is in it now?"
+        f"[The user took back the changes to {script.name}]\n\nWhat is in it now?"
     )
     log = await log_of(journal, run.session_id, width=500)
     assert [line.replace(str(work), "WORK") for line in log] == snapshot(
@@ -106,7 +106,7 @@ async def test_an_edit_is_shown_as_a_diff_before_it_is_made_and_can_be_taken_bac
             "model: It says goodbye.",
             "stopped, answered: It says goodbye.",
             "undo: kept WORK/hello.sh",
-            "restored: WORK/hello.sh",
+            "restored: hello.sh",
             "user: What is in it now?",
             "model: I see.",
             "stopped, answered: I see.",

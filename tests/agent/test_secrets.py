@@ -108,7 +108,7 @@ async def test_secrets_of_tools_and_users_are_on_no_disk_on_no_screen_and_at_no_
     assert leaks(await left_behind(journal, tmp_path, run.session_id), *planted) == []
     assert leaks(shown, *planted) == []
     assert leaks(sent(server), *planted) == []
-    assert ran_with == ["ghp_[secret: github token]"]
+    assert ran_with == []  # a placeholder is no key
     assert [
         each["content"] for each in server.chats[-1].body["messages"] if each["role"] == "user"
     ] == ["Sign in with sk-[secret: api key] please."]
@@ -143,7 +143,6 @@ async def test_a_key_that_a_server_was_given_is_not_in_what_it_says(
     assert leaks([*shown, *sent(server)], OF_A_SERVER) == []
 
 
-@pytest.mark.xfail(strict=True, reason="progress goes from a tool to those who watch as it is")
 async def test_a_secret_in_the_progress_of_a_tool_is_not_shown_either(
     model_server: StartsServers, journal: SqliteJournal
 ) -> None:

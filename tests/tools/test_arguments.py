@@ -248,6 +248,65 @@ def test_a_pattern_that_could_take_forever_is_not_tried() -> None:
     assert read({"a": "a" * 50 + "!"}, evil) == {"a": "a" * 50 + "!"}
 
 
+@pytest.mark.parametrize(
+    ("pattern", "right", "wrong"),
+    [
+        (r"^\d{4}-\d{2}-\d{2}$", "2026-01-02", "tomorrow"),
+        ("^[a-z][a-z0-9_-]*$", "a-1", "A 1"),
+        ("^(red|green)$", "red", "redder"),
+        ("^https?://", "http://a", "ftp://a"),
+        ("[*+?]", "a+", "a"),
+    ],
+)
+def test_a_pattern_that_takes_one_look_is_tried(pattern: str, right: str, wrong: str) -> None:
+    schema = {"properties": {"a": {"type": "string", "pattern": pattern}}}
+
+    assert read({"a": right}, schema) == {"a": right}
+    assert refusal({"a": wrong}, schema).startswith("a: ")
+
+
+def doubled(levels: int) -> dict[str, object]:
+    """Each level asks twice for the next."""
+    defs: dict[str, object] = {"d0": {"type": "integer"}}
+    for level in range(levels):
+        defs[f"d{level + 1}"] = {"allOf": [{"$ref": f"#/$defs/d{level}"}] * 2}
+    return {"properties": {"a": {"$ref": f"#/$defs/d{levels}"}}, "$defs": defs}
+
+
+@pytest.mark.timeout(20)
+def test_checks_inside_checks_end_with_a_sentence() -> None:
+    many = {"type": "array", "items": {"enum": [str(n) for n in range(5_000)], "multipleOf": 1}}
+    sentence = (
+        "The arguments cannot be taken: they are too large or too deeply nested to be checked."
+    )
+
+    assert read({"a": 1}, doubled(8)) == {"a": 1}
+    assert refusal({"a": 1}, doubled(60)) == sentence
+    assert refusal({"a": ["zz"] * 20_000}, {"properties": {"a": many}}) == sentence
+
+
+@pytest.mark.timeout(20)
+def test_many_items_and_many_names_are_read_in_one_look() -> None:
+    items = [{"a": number} for number in range(20_000)]
+    names = {f"{'x' * 50}{number}": {"type": "string"} for number in range(20_000)}
+    unique = {"properties": {"a": {"type": "array", "uniqueItems": True}}}
+    given = {f"{'x' * 51}{number}": "" for number in range(20_000)}
+
+    assert read({"a": items}, unique) == {"a": items}
+    said = refusal({**given, "y": 1}, {"properties": names, "additionalProperties": False})
+    assert said.startswith("y: is unknown. Expected: {")
+
+
+@pytest.mark.timeout(20)
+def test_the_shape_of_a_schema_without_end_is_cut() -> None:
+    every = {f"p{number}": {"$ref": "#/$defs/a"} for number in range(500)}
+    choices = {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "null"}]}
+    for part in ({"properties": every}, choices):
+        schema = {"properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {"a": part}}
+        said = refusal({"y": 1}, {**schema, "additionalProperties": False})
+        assert len(said) < 1_000
+
+
 def test_choices_inside_choices_end_with_a_sentence() -> None:
     node = {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/n"}}] * 3}
     schema = {"properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {"n": node}}

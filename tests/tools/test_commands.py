@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.tools.bash.syntax import Word
+from holdfast.tools.bash.words import Word
 from holdfast.tools.commands import Commands, analysed, part
 
 DESTROYS = """\

@@ -659,3 +659,12 @@ def test_nothing_heavy_is_loaded_before_the_first_page() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.timeout(20)
+def test_markup_that_never_ends_is_read_in_one_look() -> None:
+    links = "<a href=x>" * 60_000 + "t" + "</a>" * 60_000
+    unseen = "<select>" * 60_000 + "</svg>" * 60_000 + "</select>seen"
+
+    assert readable(links, "https://example.com/") == "[t](https://example.com/x)"
+    assert readable(unseen, "https://example.com/") == "seen"

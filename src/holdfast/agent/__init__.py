@@ -7,7 +7,7 @@ Inside `async with agent` it stays connected, keeps sessions open and can work i
 outside, each run brings up what it needs and takes it down again.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import fields, replace
 from functools import partial
@@ -30,9 +30,10 @@ from holdfast.runtime.driver import Driver
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.restoring import undo
 from holdfast.runtime.tasks import Task, Tasks
-from holdfast.settings import Loaded, of_a_profile
+from holdfast.settings import Loaded, Values, of_a_profile
 from holdfast.tools.base import Tool
 from holdfast.tools.function import FunctionTool, tool
+from holdfast.tools.permissions import Mode
 from holdfast.tools.toolbox import Toolbox
 from holdfast.tools.undo import Restored
 
@@ -52,6 +53,7 @@ class Agent(Generic[T]):
         profile: str = "default",
         instructions: str | None = None,
         limits: Limits | Mapping[str, float] | None = None,
+        permissions: Mapping[str, str | Sequence[str]] | None = None,
         journal: Journal | None = None,
         approve: Approve | None = None,
         output: type[T] | None = None,
@@ -62,7 +64,7 @@ class Agent(Generic[T]):
         """`model` is a name, a model or a list of them, asked in that order; without one it is
         that of the settings. `tools` are functions and tools. `mcp` is what stands in a file of
         `mcpServers`, or its path. `limits` replace those of the profile, or, as a mapping, some
-        of them. `journal` is where sessions are kept: without one, in the user's folder for data.
+        of them. `permissions` are a `mode` and rules to `allow`, `ask` and `deny`. `journal` is where sessions are kept: without one, in the user's folder for data.
         `approve` is asked about calls that need a yes; without it they get a no, unless the
         application is `attended` and answers what the stream shows. `settings` are those that
         were loaded by `holdfast.settings.load`, in place of a profile."""
@@ -73,6 +75,8 @@ class Agent(Generic[T]):
             values = replace(values, instructions=instructions)
         if limits is not None:
             values = replace(values, limits=chosen_limits(values.limits, limits))
+        if permissions is not None:
+            values = permitting(values, permissions)
         if not (model or values.model):
             raise ValueError("which model? Name one, such as Agent('ollama/qwen3:8b').")
         own = tuple(map(as_tool, tools))
@@ -108,6 +112,14 @@ class Agent(Generic[T]):
         none. Nothing else ever runs a session that was only opened."""
         async with self._reach() as reached, reached.engine.session(session) as driver:
             return await reached.resume(driver)
+
+    async def cancel(self, session: str) -> bool:
+        """Give up a run that a crash left open; False if there is none. One that is under way
+        here is cancelled by its task or stream."""
+        async with self._reach() as reached, reached.engine.session(session) as driver:
+            was_open = driver.is_open
+            driver.cancel()
+            return was_open
 
     async def undo(
         self, session: str, *, runs: int = 1, force: bool = False
@@ -196,6 +208,18 @@ def as_tool(given: Tool | Callable[..., object]) -> Tool:
     made: Tool = given if isinstance(given, Tool) else tool(given)
     trusted = isinstance(made, FunctionTool) and made.approve is None
     return replace(made, approve=False) if trusted else made
+
+
+def permitting(values: Values, given: Mapping[str, str | Sequence[str]]) -> Values:
+    rules: dict[str, tuple[str, ...]] = {}
+    for name, said in given.items():
+        if name == "mode":
+            values = replace(values, permission_mode=Mode.parse(str(said)).value)
+        elif name in ("allow", "ask", "deny"):
+            rules[name] = (said,) if isinstance(said, str) else tuple(said)
+        else:
+            raise ValueError(f"permissions have a mode, allow, ask and deny, and no '{name}'")
+    return replace(values, permissions=replace(values.permissions, **rules))
 
 
 def chosen_limits(those: Limits, given: Limits | Mapping[str, float]) -> Limits:

@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
 from typing import Generic, TypeAlias
 
+import anyio
 from typing_extensions import TypeVar
 
 from holdfast.agent.result import Result
@@ -68,7 +69,8 @@ class Stream(Generic[T]):
     ) -> bool | None:
         if self._task is not None:
             self._task.cancel()
-            await self._task.ended()
+            with anyio.CancelScope(shield=True):
+                await self._task.ended()
         return await self._stack.__aexit__(kind, error, trace)
 
     def __aiter__(self) -> AsyncIterator[Happening]:

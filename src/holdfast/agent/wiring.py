@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, cast
 from typing_extensions import TypeVar
 
 from holdfast.agent.result import Result
-from holdfast.core.events import FromTheWorld, RunStopped
+from holdfast.core.events import FromTheWorld, Pinned, RunStopped
 from holdfast.core.limits import Limits, Settings
 from holdfast.core.tools import ToolSpec
 from holdfast.journal.base import Journal
@@ -79,6 +79,7 @@ class Up(Generic[T]):
     warnings: tuple[str, ...]
     servers: "Mapping[str, ServerStatus]"
     """How it stands with each server of tools."""
+    waited: list[bool] = field(default_factory=list)
     last: list[Settings] = field(default_factory=list)
     """Those of the run before, if there was one."""
 
@@ -94,7 +95,9 @@ class Up(Generic[T]):
 
     async def settings(self, task: str, cut: Callable[[Limits], Limits] | None = None) -> Settings:
         """The settings of a run that begins now, with the tools there are now."""
-        await self.engine.tools_ready(SERVERS_WITHIN)
+        if not self.waited:  # once: later on, tools join the runs that are under way
+            self.waited.append(True)
+            await self.engine.tools_ready(SERVERS_WITHIN)
         loaded, means = self.wanted.loaded, self.engine.means
         specs = means.gateway.toolbox.specs
         tools, shelved = offered(loaded.values, specs, task, self.window)
@@ -175,7 +178,8 @@ async def up(wanted: Wanted[T]) -> AsyncIterator[Up[T]]:
             model=Shaped(model, wanted.shape) if wanted.shape else model,
             gateway=gateway,
             workspace=wanted.workspace,
-            clean=cleaner(journal, values),
+            clean=(clean := cleaner(journal, values)),
+            clean_text=lambda text: cleaned(text, clean),
         )
         statuses: dict[str, ServerStatus] = {}
 
@@ -246,6 +250,11 @@ def cleaner(journal: Journal, values: Values) -> Callable[[FromTheWorld], FromTh
     return lambda event: cast(FromTheWorld, journal.redacted(redactor.event(event)))
 
 
+def cleaned(text: str, clean: Callable[[FromTheWorld], FromTheWorld]) -> str:
+    event = clean(Pinned("", text, 0.0))
+    return event.text if isinstance(event, Pinned) else ""
+
+
 def own_journal(values: Values) -> Journal:
     from holdfast.journal.sqlite import SqliteJournal
 
@@ -259,10 +268,14 @@ def servers_of(
     if not wanted.mcp:
         return None, ()
     from holdfast.tools.mcp import Servers
-    from holdfast.tools.mcp.config import load, read
+    from holdfast.tools.mcp.config import ConfigError, load, read
 
     if isinstance(wanted.mcp, Path):
-        loaded = load(wanted.mcp.read_text(encoding="utf-8"), os.environ)
+        try:
+            text = wanted.mcp.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as wrong:
+            raise ConfigError([f"{wanted.mcp} cannot be read: {wrong}."]) from wrong
+        loaded = load(text, os.environ)
     else:
         loaded = read(wanted.mcp, os.environ)
 

@@ -76,6 +76,13 @@ def given_up(state: State, run: Run) -> ToolFinished:
     return ToolFinished(each.call.id, outcome, text, now(state))
 
 
+def left_open(each: OpenCall, at: float) -> ToolFinished:
+    """The result of a call that a crash left open, and that is not run now."""
+    if each.started and not only_reads(each):
+        return ToolFinished(each.call.id, Outcome.UNKNOWN, instructions.CRASHED, at)
+    return ToolFinished(each.call.id, Outcome.NOT_RUN, instructions.LEFT_OPEN, at)
+
+
 def only_reads(each: OpenCall) -> bool:
     return each.tool is not None and each.tool.effect is SideEffect.READ
 

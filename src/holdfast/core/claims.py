@@ -41,7 +41,8 @@ DEED = re.compile(
 )
 CLAUSES = re.compile(r";|\. |,? but | while |, and ", re.IGNORECASE)
 UNDONE = re.compile(
-    r"\b(?:not|never|unable|unprocessed|unfinished|fail(?:ed|s|ure)?|could(?:n't| not)|cannot|"
+    r"\b(?:not|never|nothing|none of|neither|no \w+ (?:was|were)|unable|unprocessed|unfinished|"
+    r"fail(?:ed|s|ure)?|could(?:n't| not)|cannot|"
     r"can't|did(?:n't| not)|was(?:n't| not)|were(?:n't| not)|skipped|remain\w*|pending)\b",
     re.IGNORECASE,
 )

@@ -85,13 +85,11 @@ class Attached:
 
 
 class Purpose(Enum):
-    """What a request to the model is for."""
+    """What a request is for: a round, the end of a run, rounds that leave the window."""
 
     WORK = "work"
     CONCLUDE = "conclude"
-    """The last one of a run that must end: without tools, under the rule against inventing."""
     SUMMARISE = "summarise"
-    """A summary of rounds that are about to leave the window."""
 
 
 # --- from the world -------------------------------------------------------------------------
@@ -110,7 +108,7 @@ class UserSpoke:
 @dataclass(frozen=True, slots=True)
 class ModelReplied:
     ask: int
-    """The number of the request this answers; a late one is recognised by it."""
+    """The number of the request; a late reply is recognised by it."""
     reply: Reply
     at: float
     usage: Usage | None = None
@@ -193,7 +191,7 @@ class FilesRestored:
 
 @dataclass(frozen=True, slots=True)
 class Charged:
-    """What a tool spent on a model of its own; it is on the run's bill."""
+    """What a call has spent so far on a model of its own; it is on the run's bill."""
 
     call_id: str
     usage: Usage
@@ -241,6 +239,13 @@ class TimeRanOut:
 
 
 @dataclass(frozen=True, slots=True)
+class Waited:
+    """Until now somebody was asked something. The time they took counts for nobody."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Reopened:
     """Another process goes on with the session. The time in between counts for nobody."""
 
@@ -251,10 +256,9 @@ class Reopened:
 
 
 class About(Enum):
-    """What a warning is about."""
+    """What a warning is about; the count is the server's, of tokens."""
 
     COUNT = "count"
-    """The server counts tokens in a way that cannot be believed."""
     STALE = "stale"
     SUMMARY = "summary"
     WINDOW = "window"
@@ -335,7 +339,7 @@ class Fading:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """What left the window. The log still has all of it."""
+    """What left the window; the log still has it."""
 
     fading: tuple[Fading, ...] = ()
     dropped: int = 0
@@ -367,34 +371,12 @@ class RunStopped:
 
 
 FromTheWorld: TypeAlias = (
-    UserSpoke
-    | ModelReplied
-    | ModelFailed
-    | Decided
-    | ToolStarted
-    | ToolFinished
-    | FileKept
-    | FilesRestored
-    | Charged
-    | ToolsChanged
-    | ToolsFound
-    | Pinned
-    | CancelAsked
-    | TimeRanOut
-    | Reopened
-)
+    UserSpoke | ModelReplied | ModelFailed | Decided | ToolStarted | ToolFinished | FileKept
+    | FilesRestored | Charged | ToolsChanged | ToolsFound | Pinned | CancelAsked | TimeRanOut
+    | Waited | Reopened
+)  # fmt: skip
 ByTheRules: TypeAlias = (
-    Warned
-    | TaskCut
-    | ModelAsked
-    | CallsAdmitted
-    | Nudged
-    | ToolDropped
-    | Steered
-    | FollowedUp
-    | Evicted
-    | Summarised
-    | EndDecided
-    | RunStopped
-)
+    Warned | TaskCut | ModelAsked | CallsAdmitted | Nudged | ToolDropped | Steered | FollowedUp
+    | Evicted | Summarised | EndDecided | RunStopped
+)  # fmt: skip
 Event: TypeAlias = FromTheWorld | ByTheRules

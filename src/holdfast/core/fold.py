@@ -44,6 +44,7 @@ from holdfast.core.events import (
     ToolsFound,
     ToolStarted,
     UserSpoke,
+    Waited,
     Warned,
     Why,
 )
@@ -75,7 +76,7 @@ def evolve(state: State, event: Event) -> State:
         case ModelFailed():
             return rounds.failed(passed(state, event.at), event)
         case Decided():
-            return rounds.decided(waited(state, event), event)
+            return rounds.decided(answered(state, event), event)
         case ToolStarted():
             return rounds.started(passed(state, event.at), event)
         case ToolFinished():
@@ -85,7 +86,7 @@ def evolve(state: State, event: Event) -> State:
         case FilesRestored(paths):
             return restored(passed(state, event.at), paths)
         case Charged():
-            return charged(passed(state, event.at), event)
+            return rounds.charged(passed(state, event.at), event)
         case Pinned(key, text):
             return pinned(passed(state, event.at), key, text)
         case ToolsChanged(tools, shelved=shelved):
@@ -96,6 +97,8 @@ def evolve(state: State, event: Event) -> State:
             return working(passed(state, event.at), cancelled=True, waiting=None)
         case TimeRanOut(number):
             return overtime(passed(state, event.at), number)
+        case Waited(at):
+            return waited(state, at)
         case Reopened():
             return reopened(state, event)
         case ModelAsked():
@@ -137,12 +140,13 @@ def passed(state: State, at: float) -> State:
     return replace(state, now=now, elapsed=state.elapsed + elapsed)
 
 
-def waited(state: State, event: Decided) -> State:
+def waited(state: State, at: float) -> State:
     """The time a person takes to answer is not the run's."""
-    if event.by != USER:
-        return passed(state, event.at)
-    now = event.at if state.now is None else max(event.at, state.now)
-    return replace(state, now=now)
+    return replace(state, now=at if state.now is None else max(at, state.now))
+
+
+def answered(state: State, event: Decided) -> State:
+    return waited(state, event.at) if event.by == USER else passed(state, event.at)
 
 
 def reopened(state: State, event: Reopened) -> State:
@@ -227,14 +231,6 @@ def restored(state: State, paths: tuple[str, ...]) -> State:
     more = f" and {len(paths) - RESTORED} more" if len(paths) > RESTORED else ""
     note = Note(f"[The user took back the changes to {listed}{more}]")
     return replace(state, history=state.history.saying(note))
-
-
-def charged(state: State, event: Charged) -> State:
-    """Counts also when the run that asked for it is over: then it is on its bill, not the next."""
-    run = state.run
-    if run is None:
-        return state
-    return replace(state, run=replace(run, spent=run.spent.adding(event.usage)))
 
 
 def with_tools(

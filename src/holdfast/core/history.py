@@ -15,7 +15,7 @@ from holdfast.core.cut import cut, shorten_arguments
 from holdfast.core.digest import digest
 from holdfast.core.events import Finish, Outcome, Reply, Verdict
 from holdfast.core.jsontext import dumped, json_object
-from holdfast.core.limits import Caps
+from holdfast.core.limits import Caps, Usage
 from holdfast.core.messages import (
     AssistantMessage,
     Message,
@@ -139,6 +139,8 @@ class OpenCall:
     verdict: Verdict | None = None
     """What was decided about it; None: nobody has been asked yet, or nobody need be."""
     started: bool = False
+    charged: Usage = Usage()
+    """What it has told of its own spending."""
     crashes: int = 0
     """How often the process died while it was under way."""
     admitted: bool = False

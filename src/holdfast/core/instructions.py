@@ -31,6 +31,10 @@ CUT_SHORT = (
 CANCELLED = "operation cancelled by user"
 TIME_WAS_UP = "Not run: the time of the run was up."
 PERHAPS = "It may or may not have taken effect. Check before you call it again."
+LEFT_OPEN = (
+    "Not run: the program stopped before this call began, and the user has said something since. "
+    "Make the call again if it is still wanted."
+)
 CRASHED = f"The process stopped while this tool was running. {PERHAPS}"
 CANCELLED_UNDER_WAY = f"Cancelled by the user while this tool was running. {PERHAPS}"
 LATE_UNDER_WAY = f"Given up when the time of the run was up, while this tool was running. {PERHAPS}"

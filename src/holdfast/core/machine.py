@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from math import inf
 
 from holdfast.core import guards, instructions
-from holdfast.core.calls import admission, given_up, may_run_again, now
+from holdfast.core.calls import admission, given_up, left_open, may_run_again, now
 from holdfast.core.claims import checked, summary_fault
 from holdfast.core.cut import cut
 from holdfast.core.effects import CallModel, Effect, Request, RunTools, StopWork
@@ -37,7 +37,6 @@ from holdfast.core.events import (
     FromTheWorld,
     ModelAsked,
     Nudged,
-    Outcome,
     Purpose,
     Reopened,
     Reply,
@@ -46,7 +45,7 @@ from holdfast.core.events import (
     Summarised,
     TimeRanOut,
     ToolDropped,
-    ToolFinished,
+    UserSpoke,
     Warned,
     Why,
 )
@@ -84,20 +83,22 @@ def step(state: State, event: FromTheWorld) -> Step:
     return Step(state, events, (StopWork(), *effects) if stops_work else effects)
 
 
-def recover(state: State, at: float | None = None) -> Step:
+def recover(state: State, at: float | None = None, *, heard: str = "") -> Step:
     """Close what a crash left open, and find out what is owed now.
 
     A tool that had started runs again only if that is safe; of any other the model is told that
-    nobody knows. Performing the effects is the caller's choice: reading a session runs nothing.
+    nobody knows. With `heard`, which the user has said since, no call runs before the model has
+    heard it. Performing the effects is the caller's choice: reading a session runs nothing.
     """
     time = now(state) if at is None else at
     events: list[Event] = []
     if state.run and not state.run.stopped:
         events.append(Reopened(time))
         for each in state.run.unanswered:
-            if each.started and not may_run_again(each):
-                text = instructions.CRASHED
-                events.append(ToolFinished(each.call.id, Outcome.UNKNOWN, text, time))
+            if heard or (each.started and not may_run_again(each)):
+                events.append(left_open(each, time))
+        if heard:
+            events.append(UserSpoke(heard, time))
     state, followed = settle(replay(events, state))
     return Step(state, (*events, *followed), tuple(owed(state)))
 

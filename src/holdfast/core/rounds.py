@@ -13,6 +13,7 @@ from holdfast.core.cut import cut, digest_arguments
 from holdfast.core.digest import digest
 from holdfast.core.events import (
     CallsAdmitted,
+    Charged,
     Decided,
     Failure,
     Finish,
@@ -168,6 +169,30 @@ def with_open(state: State, call_id: str, change: Callable[[OpenCall], OpenCall]
         return state
     calls = tuple(change(each) if each.call.id == call_id else each for each in run.open)
     return replace(state, run=replace(run, open=calls))
+
+
+def charged(state: State, event: Charged) -> State:
+    """After a crash a call tells again what it has spent: only what is new is added. What comes
+    when the call is over is added too, and so is on the bill of the run that asked for it."""
+    run = state.run
+    if run is None:
+        return state
+    usage = event.usage
+    for each in run.unanswered:
+        if each.call.id == event.call_id:
+            usage = more_than(each.charged, usage)
+            state = with_open(state, event.call_id, lambda each: replace(each, charged=event.usage))
+    run = state.run or run
+    return replace(state, run=replace(run, spent=run.spent.adding(usage)))
+
+
+def more_than(before: Usage, now: Usage) -> Usage:
+    return Usage(
+        prompt=now.prompt - before.prompt,
+        completion=now.completion - before.completion,
+        cached=now.cached - before.cached,
+        cost=now.cost - before.cost,
+    )
 
 
 def finished(state: State, event: ToolFinished) -> State:

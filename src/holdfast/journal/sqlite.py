@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 from uuid import uuid4
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CancelScope, CapacityLimiter, to_thread
 
 from holdfast.core.events import Event, RunStopped
 from holdfast.core.machine import replay
@@ -57,7 +57,7 @@ class SqliteJournal:
         self.path = Path(path)
         self.token = uuid4().hex
         self._synchronous = synchronous
-        self._redact: Redacts | Literal[False] = Redactor() if redact is None else redact
+        self._redact: Redacts | Literal[False] | None = redact
         self._clean: dict[int, Event] = {}
         self._clock = clock
         self._writer: Writer | None = None
@@ -154,17 +154,23 @@ class SqliteJournal:
         only on the way to the disk would still be in the state."""
         if self._redact is False:
             return event
-        clean = self._redact.event(event)
+        clean = self._redactor().event(event)
         if len(self._clean) > REMEMBERED:
             self._clean.clear()
         self._clean[id(clean)] = clean
         return clean
 
+    def _redactor(self) -> Redacts:
+        """Ours is made when it is first needed, so that it knows keys which were set till then."""
+        if not self._redact:
+            self._redact = Redactor()
+        return self._redact
+
     def without_secrets(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
         """In the writer's thread; what a driver has had redacted is not looked at again."""
         if self._redact is False:
             return events
-        known, look = self._clean, self._redact.event
+        known, look = self._clean, self._redactor().event
         return tuple(e if known.pop(id(e), None) is e else look(e) for e in events)
 
     # --- reading ----------------------------------------------------------------------------
@@ -237,6 +243,10 @@ class SqliteJournal:
 
     async def aclose(self) -> None:
         """Closes what is still open. Whatever was appended is on disk after this."""
+        with CancelScope(shield=True):  # whoever is cancelled must not leave a thread behind
+            await self._close()
+
+    async def _close(self) -> None:
         if self._closed:
             return
         try:

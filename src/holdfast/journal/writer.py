@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
+from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
@@ -136,6 +137,7 @@ class Writer:
         self._pause = pause
         self._queue: SimpleQueue[Work | None] = SimpleQueue()
         self._hurry = threading.Event()
+        self._beaten = monotonic()
         self._thread = threading.Thread(target=self._run, name="holdfast-journal", daemon=True)
         self._thread.start()
 
@@ -186,6 +188,9 @@ class Writer:
         if work:
             self._commit(db, work)
             tell(work)
+        if monotonic() - self._beaten > self._pause:  # also when there is always work
+            self._beaten = monotonic()
+            self._quietly(db, self._beat)
         if len(work) < len(batch):
             self._quietly(db, self._idly)
             return False

@@ -15,6 +15,8 @@ from holdfast.models.base import Count, Model, Replied, Tell
 T = TypeVar("T")
 
 DECODER = json.JSONDecoder()
+MOST_TRIED = 20
+"""Places where JSON may begin: a model that repeats itself writes brackets by the thousand."""
 
 
 class NotTheShape(ValueError):
@@ -53,10 +55,13 @@ class Shape(Generic[T]):
 
 def candidates(text: str) -> Iterator[str]:
     """The parts of a text that are JSON: all of it, or the first value with words around it."""
-    text = text.strip()
+    text, tried = text.strip(), 0
     for start, mark in enumerate(text):
         if start and mark not in "{[":
             continue
+        tried += 1
+        if tried > MOST_TRIED:
+            return
         try:
             _, length = DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import anyio
 
 from holdfast.core.events import Event
-from holdfast.journal.base import Stored
+from holdfast.journal.base import Stored, Written
 from holdfast.models.base import Piece
 from holdfast.tools.base import Form, Progress
 from holdfast.tools.door import Question
@@ -52,18 +52,18 @@ class Bus:
         self.seq = seq
         """Of the newest stored event."""
 
-    def publish(self, events: tuple[Event, ...]) -> None:
-        """These were appended to the log."""
+    def publish(self, events: tuple[Event, ...], written: Written) -> None:
+        """These were appended to the log; they are shown when they are on disk."""
         for event in events:
             self.seq += 1
             if self._watchers:
                 stored = Stored(self.seq, event)
                 for watcher in self._watchers:
-                    watcher.put(stored)
+                    watcher.put(stored, written)
 
     def pass_by(self, passing: Passing) -> None:
         for watcher in self._watchers:
-            watcher.put(passing)
+            watcher.put(passing, None)
 
     @property
     def is_watched(self) -> bool:
@@ -91,15 +91,15 @@ class Watcher:
         self._behind = after < bus.seq
         self._page: deque[Stored] = deque()
         """From disk, and before whatever is waiting."""
-        self._waiting: deque[Shown] = deque()
+        self._waiting: deque[tuple[Shown, Written | None]] = deque()
         self._news = anyio.Event()
         self._closed = False
 
-    def put(self, shown: Shown) -> None:
+    def put(self, shown: Shown, written: Written | None) -> None:
         if len(self._waiting) >= MOST_WAITING:
             self._waiting.clear()
             self._behind = True
-        self._waiting.append(shown)
+        self._waiting.append((shown, written))
         self._news.set()
 
     def close(self) -> None:
@@ -118,12 +118,20 @@ class Watcher:
             if self._behind:
                 await self._turn_the_page()
                 continue
-            while self._waiting:
-                shown = self._waiting.popleft()
+            if self._waiting:
+                shown, written = self._waiting[0]
+                if written is not None:
+                    # What a crash could take back must not have been shown. It stays in its place
+                    # meanwhile: whoever waits here may be cancelled, and come again.
+                    await written.wait()
+                if not self._waiting or self._waiting[0][0] is not shown:
+                    continue  # it fell behind, and reads from disk
+                self._waiting.popleft()
                 if isinstance(shown, Passing):
                     return shown
                 if shown.seq > self._seen:  # else it was read from disk
                     return self._next_stored(shown)
+                continue
             if self._closed:
                 raise StopAsyncIteration
             self._news = anyio.Event()
@@ -136,6 +144,9 @@ class Watcher:
     async def _turn_the_page(self) -> None:
         # Before reading, not after: whoever falls behind meanwhile must read again.
         self._behind = False
-        self._page.extend(await self._bus.stored(self._seen))
-        if self._page:
+        try:
+            self._page.extend(await self._bus.stored(self._seen))
+        except BaseException:
             self._behind = True
+            raise
+        self._behind = self._behind or bool(self._page)

@@ -16,6 +16,7 @@ import anyio
 from holdfast.runtime.bus import Answered, Passing
 from holdfast.tools.base import Filled, Form
 from holdfast.tools.door import Answer, Question
+from holdfast.tools.threads import in_thread
 
 log = logging.getLogger("holdfast")
 
@@ -74,10 +75,10 @@ class Desk:
         answer = await self._wait(question.call.id, question, show)
         return answer if isinstance(answer, Answer) else NOBODY
 
-    async def fill(self, call_id: str, form: Form, show: Show) -> Filled:
+    async def fill(self, form: Form, show: Show) -> Filled:
         if not self._attended:
             return NOT_FILLED
-        answer = await self._wait(call_id, form, show)
+        answer = await self._wait(form.call_id, form, show)
         return answer if isinstance(answer, Filled) else NOT_FILLED
 
     async def _asked(self, approve: Approve, question: Question) -> Answer:
@@ -88,7 +89,7 @@ class Desk:
             ):
                 said = approve(question)
             else:
-                said = await anyio.to_thread.run_sync(approve, question, abandon_on_cancel=True)
+                said = await in_thread(approve, question)
             if inspect.isawaitable(said):
                 said = await said
         except Exception as error:  # a no is safe, and the run is not lost with it

@@ -14,7 +14,8 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from threading import get_ident
@@ -38,6 +39,7 @@ from holdfast.core.events import (
     ToolFinished,
     ToolsChanged,
     UserSpoke,
+    Waited,
 )
 from holdfast.core.limits import Settings
 from holdfast.core.machine import Step, recover, replay, step
@@ -52,13 +54,18 @@ from holdfast.tools.base import Context, Filled, Form, Left, Progress, Tool
 from holdfast.tools.detached import Spawn
 from holdfast.tools.door import Answer, Question
 from holdfast.tools.gateway import Gateway
+from holdfast.tools.threads import in_thread
 
 log = logging.getLogger("holdfast")
 
 TO_CONCLUDE = 120.0
 """Seconds that a run whose time is up still has for its conclusion."""
-LOOK_AGAIN = 60.0
+WITHIN: ContextVar[frozenset[str]] = ContextVar("holdfast sessions", default=frozenset())
+"""The sessions for whose runs the current task works, its own and those it works for."""
+LOOK_AGAIN = 1.0
 """Seconds after which the alarm looks at the clock again, which stands while somebody is asked."""
+LARGE = 256 * 1024
+"""Characters of a result from which on it is looked through in a thread."""
 TO_SAVE = 5.0
 """Seconds that a cancelled run may take to be written down."""
 
@@ -93,6 +100,8 @@ class Means:
     clock: Callable[[], float] = field(default_factory=Clock)
     clean: Callable[[FromTheWorld], FromTheWorld] = lambda event: event
     """Takes secrets out of an event before anyone keeps it."""
+    clean_text: Callable[[str], str] = lambda text: text
+    """And out of a text that only passes by."""
     spawn: Spawn | None = None
     """Starts tasks that may outlive a run; the engine's."""
 
@@ -116,6 +125,8 @@ class Driver:
         """Around what is being done, which the machine may call off."""
         self._news: anyio.Event | None = None
         self._written: Written | None = None
+        self.worker = 0
+        """The task that drives, as the event loop knows it; 0 if none does."""
         self._token: anyio.lowlevel.EventLoopToken | None = None
         self._thread = 0
         self._concluding: tuple[int, float] | None = None
@@ -126,11 +137,16 @@ class Driver:
     async def run(self, text: str, settings: Settings) -> RunStopped:
         """Say it to the session, and work until there is an answer; while another run is under
         way, wait until it is this one's turn. In a session whose process died in the middle of a
-        run, that run goes on and hears it."""
+        run, that run goes on and hears it, before anything else is done."""
+        if self.id in WITHIN.get():
+            raise RuntimeError(f"a tool of session {self.id} cannot wait for a run of the same one")
         async with self._my_turn():
-            if self._open_run is None:
+            run = self._open_run
+            if run is None:
                 return await self._drive(lambda: self.happen(UserSpoke(text, self.now(), settings)))
-            reopen = await self._reopening(settings)
+            if not run.stopped:
+                return await self._drive(await self._reopening(settings, text))
+            reopen = await self._reopening(settings)  # for words that were said before these
 
             def begin() -> None:
                 reopen()
@@ -153,8 +169,8 @@ class Driver:
         self.happen(UserSpoke(text, self.now()))
 
     def cancel(self) -> None:
-        """Stop the run that is under way, if there is one. The session can go on."""
-        if self._group is not None:
+        """Stop the run that is under way, or one that a crash left open. The session can go on."""
+        if self._open_run is not None:
             self.happen(CancelAsked(self.now()))
 
     @property
@@ -165,6 +181,11 @@ class Driver:
     @property
     def is_working(self) -> bool:
         return self._group is not None
+
+    @property
+    def is_open(self) -> bool:
+        """A run has not come to its end, whether somebody works on it or not."""
+        return self._open_run is not None
 
     async def close(self) -> None:
         """Give the session up to others."""
@@ -179,7 +200,7 @@ class Driver:
     def _follow(self, done: Step) -> Written:
         self.state = done.state
         self._written = self._book.append(done.events, done.state)
-        self.bus.publish(done.events)
+        self.bus.publish(done.events, self._written)
         for effect in done.effects:
             if isinstance(effect, StopWork):
                 self._owed = None
@@ -192,13 +213,16 @@ class Driver:
         return self._written
 
     async def _drive(self, begin: Callable[[], object]) -> RunStopped:
+        within = WITHIN.set(WITHIN.get() | {self.id})
         try:
             self._token, self._thread = anyio.lowlevel.current_token(), get_ident()
-            async with anyio.create_task_group() as self._group:
+            async with anyio.create_task_group() as group:
+                self._group, self.worker = group, anyio.get_current_task().id
                 begin()
-                self._group.start_soon(self._alarm)
+                group.start_soon(self._alarm)
                 await self._until_stopped()
-                self._group.cancel_scope.cancel()  # the alarm is not wanted any longer
+                self._group = None  # whoever says something now is told that nobody hears it
+                group.cancel_scope.cancel()  # the alarm is not wanted any longer
             await self._saved()
         except anyio.get_cancelled_exc_class():
             await self._give_up()
@@ -212,6 +236,8 @@ class Driver:
             raise cause from None
         finally:
             self._group = self._work = self._news = None
+            self.worker = 0
+            WITHIN.reset(within)
         assert self._stopped is not None
         return self._stopped
 
@@ -272,7 +298,7 @@ class Driver:
             except JournalError as error:
                 log.warning("a cancelled run could not be written down: %s", error)
 
-    async def _reopening(self, settings: Settings | None) -> Callable[[], None]:
+    async def _reopening(self, settings: Settings | None, heard: str = "") -> Callable[[], None]:
         """What must be done before a run that was left open can go on."""
         run, at = self._open_run, self.state.now or self.now()
         known: list[FromTheWorld] = []
@@ -285,7 +311,7 @@ class Driver:
         def reopen() -> None:
             if known:
                 self._follow(Step(replay(known, self.state), tuple(known), ()))
-            self._follow(recover(self.state, self.now()))
+            self._follow(recover(self.state, self.now(), heard=heard))
 
         return reopen
 
@@ -339,7 +365,12 @@ class Driver:
         return self.state.granted
 
     async def record(self, event: FromTheWorld, *, durable: bool = False) -> None:
-        written = self.happen(event)
+        if isinstance(event, ToolFinished) and len(event.text) > LARGE:
+            # To look for secrets in it takes long; nobody else should wait for that.
+            clean = await in_thread(self._means.clean, event)
+            written = self._follow(step(self.state, clean))
+        else:
+            written = self.happen(event)
         if durable:
             await written.wait()
 
@@ -348,7 +379,7 @@ class Driver:
 
     def tell_progress(self, progress: Progress, call_id: str) -> None:
         """From any thread: tools that block run in others."""
-        shown = Passing(progress, call_id)
+        shown = Passing(replace(progress, text=self._means.clean_text(progress.text)), call_id)
         if get_ident() == self._thread:
             self.bus.pass_by(shown)
         elif self._token is not None:
@@ -406,8 +437,10 @@ class Driver:
     async def blob(self, key: str) -> bytes:
         return await self._means.journal.blob(key)
 
-    async def fill(self, form: Form, call_id: str) -> Filled:
-        return await self.desk.fill(call_id, form, self.bus.pass_by)
+    async def fill(self, form: Form) -> Filled:
+        filled = await self.desk.fill(form, self.bus.pass_by)
+        self.happen(Waited(self.now()))
+        return filled
 
 
 def the_one(several: ExceptionGroup[Exception]) -> Exception:

@@ -5,7 +5,7 @@ background. Leaving it ends all of that; what was under way is in the journal, a
 """
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Generic, Protocol, TypeAlias, TypeVar
@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from holdfast.core.events import ToolsChanged
 from holdfast.core.tools import ToolSpec
+from holdfast.journal.base import JournalError
 from holdfast.runtime.desk import Desk
 from holdfast.runtime.driver import Driver, Means
 from holdfast.runtime.tasks import Tasks
@@ -108,9 +109,13 @@ class Engine(Generic[T]):
         driver = await self._enter(name, new=new or not name, title=title, parent=parent)
         try:
             yield driver
-        finally:
-            with anyio.CancelScope(shield=True):
+        except BaseException:
+            # What happened counts more than that the session cannot even be closed.
+            with anyio.CancelScope(shield=True), suppress(JournalError):
                 await self._leave(driver)
+            raise
+        with anyio.CancelScope(shield=True):
+            await self._leave(driver)
 
     async def _enter(self, name: str, *, new: bool, title: str, parent: str) -> Driver:
         if not name:
@@ -142,11 +147,13 @@ class Engine(Generic[T]):
     async def _leave(self, driver: Driver) -> None:
         slot = self._open[driver.id]
         slot.users -= 1
-        async with slot.lock:
-            if slot.users == 0 and slot.driver is not None:
-                slot.driver = None
-                await driver.close()
-        self._forget(driver.id, slot)
+        try:
+            async with slot.lock:
+                if slot.users == 0 and slot.driver is not None:
+                    slot.driver = None
+                    await driver.close()
+        finally:
+            self._forget(driver.id, slot)
 
     def _forget(self, name: str, slot: Slot) -> None:
         if slot.users == 0 and self._open.get(name) is slot:
@@ -158,4 +165,5 @@ class Engine(Generic[T]):
             driver = slot.driver
             if driver is not None and driver.is_working:
                 tools, shelved = self._offer(specs, driver.task)
-                driver.happen(ToolsChanged(tools, driver.now(), shelved))
+                with suppress(JournalError):  # its run will say so; the others go on
+                    driver.happen(ToolsChanged(tools, driver.now(), shelved))

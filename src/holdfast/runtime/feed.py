@@ -40,6 +40,7 @@ from holdfast.core.events import (
     ToolsFound,
     ToolStarted,
     UserSpoke,
+    Waited,
     Warned,
 )
 from holdfast.core.fold import evolve
@@ -230,7 +231,7 @@ def told_of(
             yield from told.replied(event, before, after, kinds)
         case ModelFailed():
             yield told.failed(event, before)
-        case CallsAdmitted():
+        case CallsAdmitted() | Waited():
             return  # each call tells itself when it starts or is answered
         case Decided():
             yield from decided(event, after, kinds)

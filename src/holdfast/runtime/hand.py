@@ -1,5 +1,6 @@
 """What a running tool holds of its run: the `Context` that the gateway hands it."""
 
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,7 +57,7 @@ class Hand:
         await self._driver.record(ToolsFound(names, self._driver.now()))
 
     async def ask(self, form: Form) -> Filled:
-        return await self._driver.fill(form, self.call_id)
+        return await self._driver.fill(replace(form, call_id=self.call_id))
 
     async def charge(self, usage: Usage) -> None:
         await self._driver.record(Charged(self.call_id, usage, self._driver.now()))

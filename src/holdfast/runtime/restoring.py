@@ -3,8 +3,10 @@ was there is kept first, the log says what was taken back, and the model is told
 """
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from holdfast.core.events import (
+    Event,
     FileKept,
     FilesRestored,
     FollowedUp,
@@ -26,27 +28,45 @@ BY_UNDO = ToolCall("undo", "undo", "{}")
 async def undo(driver: Driver, *, runs: int = 1, force: bool = False) -> tuple[Restored, ...]:
     """Take back what the last runs did to files. A file that somebody else changed since is left
     alone and reported, unless `force` is set."""
+    if runs < 1:
+        raise ValueError(f"runs is {runs}; at least the last one is taken back")
     if driver.is_working:
         raise RuntimeError(f"session {driver.id} is at work: cancel its run before taking it back")
-    events = since(runs, await driver.log())
+    events = [stored.event for stored in since(runs, await driver.log())]
     kept = [
-        each.event
-        for each in events
-        if isinstance(each.event, FileKept) and each.event.call_id != BY_UNDO.id
+        event for event in events if isinstance(event, FileKept) and event.call_id != BY_UNDO.id
     ]
-    finished = {
-        each.event.call_id: each.event.at for each in events if isinstance(each.event, ToolFinished)
-    }
     restored = await restore(
-        plan_restore(kept, finished),
+        plan_restore(kept, ends(events, driver.workspace)),
         Workspace(driver.workspace),
         driver.blob,
         keep=Hand(driver, BY_UNDO).keep,
         force=force,
     )
-    if paths := tuple(str(each.path) for each in restored if each.is_done):
+    done = [each.path for each in restored if each.is_done]
+    if paths := tuple(shown(path, driver.workspace) for path in done):
         await driver.record(FilesRestored(paths, driver.now()), durable=True)
     return restored
+
+
+def ends(events: Iterable[Event], workspace: Path) -> dict[str, float]:
+    """When each call had made its last change: at its end, or when that was taken back."""
+    ends: dict[str, float] = {}
+    last: dict[str, str] = {}
+    for event in events:
+        match event:
+            case FileKept(call_id, path) if call_id != BY_UNDO.id:
+                last[shown(Path(path), workspace)] = call_id
+            case ToolFinished(call_id):
+                ends[call_id] = event.at
+            case FilesRestored(paths):
+                ends |= {last[path]: event.at for path in paths if path in last}
+    return ends
+
+
+def shown(path: Path, workspace: Path) -> str:
+    """As the model knows it."""
+    return str(path.relative_to(workspace)) if path.is_relative_to(workspace) else str(path)
 
 
 def since(runs: int, log: Iterable[Stored]) -> list[Stored]:

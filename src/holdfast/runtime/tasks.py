@@ -4,17 +4,22 @@ A task belongs to the engine it was started in, and is gone when that closes. Wh
 its session, which is not.
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Generic, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 
-from holdfast.runtime.driver import Driver
+from holdfast.runtime.driver import WITHIN, Driver
 
+log = logging.getLogger("holdfast")
 T = TypeVar("T")
+KEPT = 100
+"""Tasks that have ended and can still be asked for."""
 
 
 class Status(Enum):
@@ -39,6 +44,8 @@ class Task(Generic[T]):
     _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     _done: anyio.Event = field(default_factory=anyio.Event)
     _calls: list[Callable[[], None]] = field(default_factory=list)
+    _worker: int = 0
+    """The task that works for it, as the event loop knows it."""
 
     @property
     def session(self) -> str:
@@ -48,7 +55,7 @@ class Task(Generic[T]):
         """Stop it. Its session keeps what it did, and can go on later."""
         if self.status is not Status.RUNNING:
             return
-        if self.driver.is_working:
+        if self.driver.worker == self._worker:  # else another run has its turn in the session
             self.driver.cancel()
         else:
             self._scope.cancel()
@@ -80,6 +87,8 @@ class Task(Generic[T]):
         await self._done.wait()
 
     async def run(self, work: Callable[[], Awaitable[T]], within: float | None) -> None:
+        self._worker = anyio.get_current_task().id
+        WITHIN.set(frozenset())  # it works for nobody's run, also if a tool started it
         try:
             with self._scope:
                 async with anyio.create_task_group() as group:
@@ -96,16 +105,25 @@ class Task(Generic[T]):
                 self.status = Status.CANCELLED
             self._done.set()
             for call in self._calls:
-                call()
+                quietly(call)
 
     async def _call_off(self, within: float) -> None:
         await anyio.sleep(within)
         self.cancel()
 
 
+def quietly(call: Callable[[], None]) -> None:
+    """What others want to be told must not end the work of everybody."""
+    try:
+        call()
+    except Exception:
+        log.exception("whoever was told that a task has ended failed")
+
+
 class Tasks(Generic[T]):
     def __init__(self, group: TaskGroup) -> None:
         self._group = group
+        self._started = 0
         self._tasks: dict[int, Task[T]] = {}
         self._watchers: list[Callable[[Task[T]], None]] = []
 
@@ -118,8 +136,8 @@ class Tasks(Generic[T]):
         within: float | None = None,
     ) -> Task[T]:
         """`within`: seconds after which it is cancelled."""
-        task = Task[T](len(self._tasks) + 1, text, driver)
-        self._tasks[task.number] = task
+        self._started += 1
+        task = self._tasks[self._started] = Task[T](self._started, text, driver)
         self._group.start_soon(self._run, task, work, within)
         return task
 
@@ -130,7 +148,13 @@ class Tasks(Generic[T]):
             await task.run(work, within)
         finally:
             for watcher in tuple(self._watchers):
-                watcher(task)
+                quietly(partial(watcher, task))
+            self._forget_old()
+
+    def _forget_old(self) -> None:
+        ended = [each.number for each in self._tasks.values() if each.status is not Status.RUNNING]
+        for number in ended[:-KEPT]:
+            del self._tasks[number]
 
     def __getitem__(self, number: int) -> Task[T]:
         task = self._tasks.get(number)

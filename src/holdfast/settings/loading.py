@@ -4,6 +4,7 @@ Flag > environment > project file > user file > profile > default. Nothing is re
 handed in and the files it points to, and nothing is kept: whoever loads twice reads twice.
 """
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
@@ -41,18 +42,21 @@ class Loaded:
 def load(
     *,
     flags: Mapping[str, object] | None = None,
-    env: Mapping[str, str],
-    folder: Path,
-    home: Path,
+    env: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    home: Path | None = None,
     profile: str | None = None,
     trusted: bool = False,
     strict: bool = False,
 ) -> Loaded:
-    """The settings of whoever works in `folder`. Raises `BadSettings`.
+    """The settings of whoever works in `folder`: the process's own environment, folder and home,
+    unless given. Raises `BadSettings`.
 
     The file of a project is read only if the folder is `trusted`, because it can name programs
     to start. With `strict`, a key that does not exist is an error and not a warning.
     """
+    env = os.environ if env is None else env
+    folder, home = folder or Path.cwd(), home or Path.home()
     own = places(env, home)
     project, warnings = trusted_file(folder, own.user_file, trusted=trusted)
     above = of_file(own.user_file, Layer.USER)

@@ -31,6 +31,7 @@ from holdfast.core.events import (
     ToolsFound,
     ToolStarted,
     UserSpoke,
+    Waited,
     Warned,
 )
 from holdfast.core.messages import clean
@@ -104,7 +105,7 @@ def line_of(event: Event) -> str:
             return "steered"
         case FollowedUp():
             return "followed up"
-        case CallsAdmitted() | ToolStarted():
+        case CallsAdmitted() | ToolStarted() | Waited():
             return ""
         case _:
             assert_never(event)

@@ -37,6 +37,7 @@ from holdfast.core.events import (
     ToolStarted,
     UserSpoke,
     Verdict,
+    Waited,
     WantedCall,
 )
 from holdfast.core.limits import (
@@ -224,6 +225,8 @@ class World:
             yield FileKept(call.id, "a.txt", "0" * 64, self.tick())
         if self.happens(0.02, "tool spends"):
             yield Charged(call.id, Usage(prompt=200, completion=20, cost=3), self.tick())
+        if self.happens(0.01, "person fills in a form"):
+            yield Waited(self.tick())
         if self.happens(0.01, "changes taken back"):
             yield FilesRestored(("a.txt", "b.txt"), self.tick())
 

@@ -44,6 +44,8 @@ NUMBER = re.compile(r"[+-]?(\d{1,300}(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 MOST_PROBLEMS = 8
 LONGEST_NAME = 64
 """Characters of a name that is held against others. It takes the square of them."""
+NAMES_COMPARED = 500
+NAMES_COMPARED = 500
 ALMOST = 0.85
 
 
@@ -113,7 +115,7 @@ def closest(name: str, known: list[str], alike: float = 0.6) -> str:
     if len(name) > LONGEST_NAME:
         return ""
     short = [one for one in known if len(one) <= LONGEST_NAME]
-    return next(iter(get_close_matches(name, short, 1, alike)), "")
+    return next(iter(get_close_matches(name, short[:NAMES_COMPARED], 1, alike)), "")
 
 
 class Reading:
@@ -179,14 +181,15 @@ class Reading:
 
     def retyped(self, value: object, schema: Schema) -> object:
         """`value` as the first type of the schema that it can only mean."""
-        types = types_of(schema)
+        types, choices = types_of(schema), listed(schema, "enum")
+        self.book.step(len(choices) // 16)
         if not types or any(is_a(value, kind) for kind in types):
             value = whole(value) if "integer" in types else value
-            return chosen(value, listed(schema, "enum"))
+            return chosen(value, choices)
         for kind in types:
             found = self.as_kind(value, kind, schema)
             if found is not None:
-                return chosen(found, listed(schema, "enum"))
+                return chosen(found, choices)
         return value
 
     def as_kind(self, value: object, kind: str, schema: Schema) -> object:

@@ -104,6 +104,8 @@ class Form:
     """The JSON schema of what is asked for: an object with plain fields."""
     url: str = ""
     """Where the person is asked to go instead; else empty."""
+    call_id: str = ""
+    """The call for which it is asked: the answer names it."""
 
 
 @dataclass(frozen=True, slots=True)

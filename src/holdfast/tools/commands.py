@@ -1,24 +1,28 @@
 """What a shell command would do, as far as that can be known before it runs.
 
 `bash` tells which simple commands are in it, `dangers` which of them destroy, `reading` which only
-read. Here wrappers are taken off (`sudo`, `env`, `xargs`, `bash -c`, ...), and it is all put together.
+read: that is said of plain lines alone, and only if two ways to read them agree. Here wrappers are taken off (`sudo`, `env`, `xargs`, `bash -c`, ...), and it is all put together.
 Whatever is not certain is a danger, since a danger only means that a person is asked.
 
 What programs do with their arguments is not known here: `python -c`, `make`, and SQL that is handed
 to a database are commands like any other.
 """
 
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from holdfast.tools.bash import git
 from holdfast.tools.bash.dangers import destroys
 from holdfast.tools.bash.options import file_name
-from holdfast.tools.bash.reading import only_reads
-from holdfast.tools.bash.syntax import UNKNOWN, Redirect, Simple, Unreadable, Word, read
+from holdfast.tools.bash.plain import plain
+from holdfast.tools.bash.reading import BUILTINS, only_reads
+from holdfast.tools.bash.syntax import Redirect, Simple, read
 from holdfast.tools.bash.targets import replaced, written
-from holdfast.tools.bash.wrappers import SHELLS, TRANSPARENT, Opaque, inner
+from holdfast.tools.bash.words import UNKNOWN, Unreadable, Word
+from holdfast.tools.bash.wrappers import SHELLS, STDIN, TRANSPARENT, Opaque, inner
 
 DEEPEST = 8
 """Commands in the arguments of commands in the arguments of commands."""
@@ -33,6 +37,8 @@ RESERVED = {
     "!", "{", "}", "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done",
     "case", "esac", "in", "select", "function", "[[", "]]",
 }  # fmt: skip
+CONNECTS = re.compile(r"/dev/(tcp|udp)/")
+"""Files that are none: bash opens a connection."""
 STREAMS = {"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "-"}
 INTERPRETERS = {"python", "python3", "perl", "ruby", "node", "php", "osascript", "pwsh", "lua"}
 
@@ -53,6 +59,10 @@ class Commands:
     """Folders it goes into: names may be meant from there."""
     names: tuple[str, ...] = ()
     """Every argument, since each may name a file."""
+    programs: tuple[str, ...] = ()
+    """What a command that only reads starts, save what bash is itself."""
+    globs: tuple[str, ...] = ()
+    """The patterns of files in a command that only reads."""
 
 
 @dataclass(slots=True)
@@ -65,31 +75,46 @@ class Found:
     replaces: list[str] = field(default_factory=list)
     enters: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    reads_only: bool = True
+    seen: list[tuple[str | None, ...]] = field(default_factory=list)
+    """The words of the commands that stand in the line itself."""
     parsed: bool = True
 
     def not_understood(self, why: str) -> None:
         self.dangers.append(f"It cannot be said what it would do: {why}.")
-        self.parsed = self.reads_only = False
+        self.parsed = False
 
 
+@lru_cache(maxsize=64)
 def analysed(command: str) -> Commands:
     """What is known of a command before it runs."""
     found = Found()
     look(command, found, depth=0)
     if not found.parts:
         found.parts.append(command.strip())
-        found.reads_only = found.reads_only and not found.writes
+    line = plain_reads(command, found)
+    words = [word for one in line for word in one]
     return Commands(
         parts=unique(found.parts),
         dangers=unique(found.dangers),
-        reads_only=found.reads_only and not found.writes and not found.dangers,
+        reads_only=bool(line),
         writes=unique(found.writes),
         parsed=found.parsed,
         replaces=unique(found.replaces),
         enters=unique(found.enters),
         names=unique(found.names),
+        programs=unique([one[0].source for one in line if one[0].source not in BUILTINS]),
+        globs=unique([word.source for word in words if word.globs]),
     )
+
+
+def plain_reads(command: str, found: Found) -> tuple[tuple[Word, ...], ...]:
+    """The commands of a line that only reads; none if it may do more."""
+    line = None if found.dangers or found.writes or not found.parsed else plain(command)
+    if line is None or not only_reads(line):
+        return ()
+    words = [tuple(word.value for word in one) for one in line.commands]
+    closed = [one[:-1] if one[0] == "[" and one[-1] == "]" else one for one in words]
+    return line.commands if closed == found.seen else ()
 
 
 def look(command: str, found: Found, *, depth: int) -> None:
@@ -105,8 +130,8 @@ def look(command: str, found: Found, *, depth: int) -> None:
         return
     for name in line.bombs:
         found.dangers.append(f"The function '{name}' starts itself over and over.")
-    if line.functions:
-        found.reads_only = False
+    if depth == 0:
+        found.seen = [tuple(word.value for word in simple.words) for simple in line.simples]
     for simple in line.simples:
         weigh(simple, found, depth=depth)
 
@@ -115,10 +140,12 @@ def weigh(simple: Simple, found: Found, *, depth: int) -> None:
     """One simple command: its redirections, its assignments, and what it runs."""
     for redirect in simple.redirects:
         redirected(redirect, found)
-    obeyed = [(name, value) for name, value in simple.assigned if not is_harmless(name)]
+    harmless = is_harmless if simple.words else is_own
+    obeyed = [(name, value) for name, value in simple.assigned if not harmless(name)]
+    if any(name.startswith("GIT_CONFIG") for name, _ in obeyed):
+        found.dangers.append("It is given settings that may change what git runs, or throws away.")
     if obeyed:
         # Allowing `git diff` must not allow `GIT_EXTERNAL_DIFF=... git diff`.
-        found.reads_only = False
         text = " ".join(f"{name}={shown(value)}" for name, value in obeyed)
         found.parts.append(" ".join([text, *map(shown, simple.words)]).strip())
     if not simple.words:
@@ -135,6 +162,11 @@ def runs(simple: Simple, found: Found, *, depth: int) -> None:
     if first.value is None or first.globs or not first.value:
         found.parts.append(part(simple.words))
         found.not_understood(f"the command '{first.source}' is known only when it runs")
+        return
+    if first.value.startswith("-") or "=" in first.value:
+        # `env - rm x`, `time a=b rm x`: there is more in front of the command than is known here.
+        found.parts.append(part(simple.words))
+        found.not_understood(f"'{first.value}' stands where a command should")
         return
     if first.value in RESERVED:
         # `! { a; }` and `time if ...`: the grammar takes the word for a command, bash does not.
@@ -180,13 +212,13 @@ def outermost(name: str, simple: Simple, found: Found) -> None:
         found.enters.extend(entered(words, found))
     if simple.fed and name in INTERPRETERS | SHELLS and reads_program(name, words):
         found.dangers.append(f"'{name}' runs whatever another command writes.")
-    if not only_reads(name, words):
-        found.reads_only = False
 
 
 def reads_program(name: str, words: tuple[Word, ...]) -> bool:
     """Whether an interpreter takes its program from its input."""
     operands = [word.source for word in words[1:] if not word.source.startswith("-")]
+    if operands and STDIN.match(operands[0]):
+        return True
     options = [word.source for word in words[1:] if word.source.startswith("-")]
     if name in SHELLS:
         short = "".join(option[1:] for option in options if not option.startswith("--"))
@@ -200,8 +232,6 @@ def entered(words: tuple[Word, ...], found: Found) -> Iterator[str]:
     operands = [word for word in words[1:] if not word.source.startswith("-")]
     if any(word.value is None for word in operands):
         found.dangers.append("It goes into a folder that is known only when it runs.")
-    if any(word.source == "-" for word in words[1:]):
-        found.reads_only = False
     yield from (word.value for word in operands if word.value is not None)
     if not operands and file_name(words[0].value or "") == "cd":
         yield "~"
@@ -209,10 +239,11 @@ def entered(words: tuple[Word, ...], found: Found) -> Iterator[str]:
 
 def redirected(redirect: Redirect, found: Found) -> None:
     target = redirect.target
+    if CONNECTS.match(target.value or ""):
+        found.dangers.append(f"It opens a connection, {target.value}.")
+        return
     if redirect.operator in ("<", "<&"):
-        if target.value is None:
-            found.reads_only = False
-        elif redirect.operator == "<":
+        if target.value is not None and redirect.operator == "<":
             found.names.append(target.value)
         return
     if redirect.operator in (">&", "<&") and (target.value or "x").rstrip("-").isdigit():
@@ -261,8 +292,13 @@ def shown(word: Word) -> str:
 
 
 def is_harmless(name: str) -> bool:
-    """A variable that no program obeys: those are written in capitals, save the proxies."""
-    return name in HARMLESS or (name.islower() and not name.endswith("_proxy"))
+    """A variable that no program obeys, so that it may be set for one."""
+    return name in HARMLESS
+
+
+def is_own(name: str) -> bool:
+    """A variable of the line's own: those that programs obey have capitals or a `_` in them."""
+    return name in HARMLESS or (name.islower() and name.isalnum())
 
 
 def unique(values: list[str]) -> tuple[str, ...]:

@@ -5,7 +5,9 @@ does so would hold up the run, and the user with it. So a tool runs in a task of
 of the run's: `Spawn` starts it there. What runs here is `gateway`'s business.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine
+import math
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
@@ -42,6 +44,7 @@ class Detached(Generic[T]):
         self.ended: Ended[T] | None = None
         self._work, self._late, self._spawn = work, late, spawn
         self._scope, self._done, self._left = anyio.CancelScope(), anyio.Event(), False
+        self._time, self._rests, self._remaining = anyio.CancelScope(), 0, 0.0
 
     @property
     def is_told_to_stop(self) -> bool:
@@ -51,8 +54,9 @@ class Detached(Generic[T]):
         """How it ended. After `seconds` it is stopped; None if it goes on all the same for
         `grace`. Cancelled, this stops the work and hardly waits."""
         self._spawn(self._run)
+        self._time.deadline = anyio.current_time() + seconds
         try:
-            with anyio.move_on_after(seconds):
+            with self._time:
                 await self._done.wait()
                 return self.ended
             self._scope.cancel()
@@ -68,6 +72,20 @@ class Detached(Generic[T]):
             raise
         self._leave()
         return None
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Time that does not count: meanwhile somebody else is waited for."""
+        if not self._rests:
+            self._remaining = self._time.deadline - anyio.current_time()
+            self._time.deadline = math.inf
+        self._rests += 1
+        try:
+            yield
+        finally:
+            self._rests -= 1
+            if not self._rests:
+                self._time.deadline = anyio.current_time() + self._remaining
 
     def _leave(self) -> None:
         self._left = True

@@ -74,3 +74,5 @@ class Read:
     tool: Tool
     arguments: Arguments
     touch: Touch
+    barred: tuple[str, ...] = ()
+    """Patterns of what it must not show, should it come upon it: see the module `barred`."""

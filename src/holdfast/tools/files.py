@@ -15,6 +15,7 @@ import anyio.to_thread
 
 from holdfast.core.tools import SideEffect, ToolSpec
 from holdfast.tools.arguments import reader
+from holdfast.tools.barred import barred
 from holdfast.tools.base import Access, Arguments, Context, Output, Tool, ToolError, Touch
 from holdfast.tools.changing import Change, Seen, carry_out, replacing, written
 from holdfast.tools.disk import Stamp, in_words
@@ -131,7 +132,7 @@ def list_dir_tool(reach: Reach) -> Tool:
         def work() -> str:
             place = workspace.admitted(path, changes=False)
             try:
-                return listing(place, hidden=arguments.get("hidden") is True)
+                return listing(place, hidden=arguments.get("hidden") is True, barred=barred.get())
             except FileNotFoundError:
                 raise missing(workspace, place, path) from None
             except NotADirectoryError:

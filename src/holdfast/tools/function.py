@@ -6,9 +6,8 @@ call it. What a parameter's type means is `signature`, reading arguments is `arg
 """
 
 import inspect
-import os
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from contextlib import aclosing, closing
 from dataclasses import dataclass
 from enum import Enum
@@ -19,7 +18,8 @@ from holdfast.core.tools import Keep, SideEffect, ToolSpec
 from holdfast.tools.arguments import reader
 from holdfast.tools.base import Access, Arguments, BadArguments, Context, Progress, Tool, Touch
 from holdfast.tools.signature import Signature, signature_of
-from holdfast.tools.threads import in_thread, is_abandoned
+from holdfast.tools.threads import GIVEN_UP, Abandoned, in_thread, is_abandoned
+from holdfast.tools.workspace import Place, Workspace
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -177,10 +177,22 @@ def made(signature: Signature, arguments: Arguments) -> dict[str, object]:
 def toucher(signature: Signature, access: Access) -> Callable[[Arguments, Path], Touch]:
     def touch(arguments: Arguments, workspace: Path) -> Touch:
         given = (arguments.get(name) for name in signature.paths)
-        paths = [os.path.normpath(workspace / path) for path in given if isinstance(path, str)]
-        return Touch(access, tuple(paths))
+        whole = Workspace(workspace)
+        places = [whole.place(path) for path in given if isinstance(path, str)]
+        # What each is, and what was written: a rule is not got round with a symlink.
+        names = [(place.name, whole.below(place.written).as_posix()) for place in places]
+        subjects = tuple(dict.fromkeys(name for both in names for name in both))
+        return Touch(access, subjects, danger(whole, places, access))
 
     return touch
+
+
+def danger(workspace: Workspace, places: Iterable[Place], access: Access) -> str:
+    """Who may look at files, or change them, may do so in the workspace."""
+    if access not in (Access.READ, Access.EDIT):
+        return ""  # it says nothing of files, and is judged as what it is
+    edits = access is Access.EDIT
+    return next(filter(None, (workspace.danger(one, changes=edits) for one in places)), "")
 
 
 def runner(
@@ -229,7 +241,7 @@ def last_of(yielded: Generator[object, Any, object], tell: Callable[[Progress], 
             except StopIteration as end:
                 return the_one([*results, *([] if end.value is None else [end.value])])
             take(item, results, tell)
-    return None
+    raise Abandoned(GIVEN_UP)  # it was stopped between two steps: what there is is no result
 
 
 async def last_of_async(

@@ -37,6 +37,14 @@ GRACE = 5.0
 PREVIEW = 10.0
 """Seconds that a preview may take; without it the person is asked all the same."""
 
+PLACEHOLDER = re.compile(r"\[secret: [a-z ]+\]")
+"""What stands where a secret was taken out of a result."""
+NOT_THE_SECRET = (
+    "Not run. {0} is no text of the file or page: it stands where a secret was, which you are not "
+    "shown. Written or sent, it would destroy or replace the secret. Edit around it, with `old` "
+    "and `new` that leave it out, or ask the user to do this part."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
@@ -133,11 +141,21 @@ class Gateway:
         try:
             arguments = tool.parse(call.arguments)
             touch = seen_from(self.workspace, tool.touch(arguments, self.workspace))
-            return Read(call, tool, arguments, touch)
         except (BadArguments, ToolError) as wrong:
             raise NotRun(str(wrong)) from None
         except Exception as error:
             raise NotRun(f"{surprise(error)} Its arguments could not be read.") from error
+        if looks_only(tool, touch):
+            return Read(call, tool, arguments, touch, self._barred(tool, touch))
+        if placeholder := PLACEHOLDER.search(call.arguments):
+            raise NotRun(NOT_THE_SECRET.format(placeholder[0]))
+        return Read(call, tool, arguments, touch)
+
+    def _barred(self, tool: Tool, touch: Touch) -> tuple[str, ...]:
+        """What rules forbid, or ask about, that do not speak of the call as such."""
+        rules = self.permissions.rules
+        named = (one for one in (*rules.deny, *rules.ask) if one.names(tool, touch))
+        return tuple(one.pattern.text for one in named if one.pattern and not one.hits(tool, touch))
 
     async def _permitted(
         self, read: Read, door: Door, verdict: Verdict | None, granted: tuple[str, ...]
@@ -239,6 +257,10 @@ class Gateway:
 
     def _seconds(self, tool: Tool) -> float:
         return self._timeout if tool.timeout is None else tool.timeout
+
+
+def looks_only(tool: Tool, touch: Touch) -> bool:
+    return tool.spec.effect is SideEffect.READ and touch.access in LOOKS_ONLY
 
 
 def seen_from(workspace: Path, touch: Touch) -> Touch:

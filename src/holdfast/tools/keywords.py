@@ -34,12 +34,11 @@ def rest_of(root: Schema, step: Callable[[int], None]) -> Rest:
     safe: Any = without_dangers(root, root)
     named = jsonschema.validators.validator_for(safe, default=jsonschema.Draft202012Validator)
     # Servers that do not say which draft they mean often mean an older one.
-    fitting = [kind for kind in (named, jsonschema.Draft7Validator) if takes(kind, safe)]
-    kind = fitting[0] if fitting else named
-    try:
-        kind.check_schema(safe)
-    except jsonschema.SchemaError as wrong:
-        raise ValueError(f"not a JSON schema: {shortened(wrong.message, 200)}") from None
+    fitting = (kind for kind in (named, jsonschema.Draft7Validator) if takes(kind, safe))
+    kind = next(fitting, None)
+    if kind is None:
+        wrong = jsonschema.exceptions.best_match(named(named.META_SCHEMA).iter_errors(safe))
+        raise ValueError(f"not a JSON schema: {shortened(wrong.message, 200)}")
     checks = {key: counted(check, step) for key, check in kind.VALIDATORS.items()}
     validator = jsonschema.validators.extend(kind, checks)(safe, registry=referencing.Registry())
 

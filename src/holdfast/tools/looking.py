@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import chain, islice
 
+from holdfast.tools.barred import is_barred
 from holdfast.tools.base import Binary, Output, ToolError
 from holdfast.tools.disk import Stamp, opened, pieces
 from holdfast.tools.seeking import SKIPPED, walk
@@ -195,21 +196,25 @@ def limited(place: Place, start: bytes, fd: int, most: int) -> bytes:
 # --- folders --------------------------------------------------------------------------------
 
 
-def listing(place: Place, *, hidden: bool) -> str:
-    """The entries of a folder, folders first."""
+def listing(place: Place, *, hidden: bool, barred: tuple[str, ...] = ()) -> str:
+    """The entries of a folder, folders first, without those that a pattern bars."""
+    above = "" if place.name == "." else f"{place.name.rstrip('/')}/"
     with folder_at(place) as folder:
         with folder.entries() as found:
-            kinds = {entry.name: is_folder(entry) for entry in islice(found, LOOKED_AT)}
+            every = {entry.name: is_folder(entry) for entry in islice(found, LOOKED_AT)}
+        kinds = {name: every[name] for name in every if not is_barred(above + name, barred)}
         wanted = sorted((not kinds[n], n) for n in kinds if hidden or not n.startswith("."))
         lines = [described(folder, name) for _, name in wanted[:LISTED]]
-    if not kinds:
+    if not every:
         return f"[{shown(place.name)} is an empty folder]"
     if len(wanted) > LISTED:
-        more = "at least " if len(kinds) == LOOKED_AT else ""
+        more = "at least " if len(every) == LOOKED_AT else ""
         lines.append(f"[{LISTED} of {more}{len(wanted)}; search_files finds the others by name]")
     if left := sorted(kinds.keys() - {name for _, name in wanted}):
         first = ", ".join(shown(name) for name in left[:HIDDEN_NAMED])
         lines.append(f"[{len(left)} hidden: {first}{', ...' * (len(left) > HIDDEN_NAMED)}]")
+    if count_barred := len(every) - len(kinds):
+        lines.append(f"[{count_barred} left out: the user's rules forbid or ask about them]")
     return "\n".join(lines)
 
 

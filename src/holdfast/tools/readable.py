@@ -5,6 +5,7 @@ its article. Whatever the markup, it takes time in proportion to its length.
 """
 
 import re
+from collections import Counter
 from html.parser import HTMLParser
 from urllib.parse import urljoin
 
@@ -40,11 +41,13 @@ class Page(HTMLParser):
         self._parts: list[str] = []
         """Text, with `\\n` where a line must end and `\\f` where a paragraph must."""
         self._unseen: list[str] = []
+        self._open: Counter[str] = Counter()
+        """How often each of the unseen is open."""
         self._pre = 0
         self._lists: list[int | None] = []
         """For each list that is open the number of its last item; None where it has none."""
-        self._links: list[tuple[int, str]] = []
-        """Where in the parts each open link begins, and where it leads."""
+        self._opened: tuple[int, str] | None = None
+        """Where in the parts the open link begins, and where it leads."""
         self._cells = 0
 
     # --- what the parser finds ------------------------------------------------------------------
@@ -52,6 +55,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in UNSEEN:
             self._unseen.append(tag)
+            self._open[tag] += 1
         if self._unseen:
             return
         given = dict(attrs)
@@ -74,19 +78,20 @@ class Page(HTMLParser):
         elif tag == "tr":
             self._cells = 0
         elif tag == "a":
-            self._links.append((len(self._parts), (given.get("href") or "").strip()))
+            self._close_link()  # no link is in another
+            self._opened = len(self._parts), (given.get("href") or "").strip()
         elif tag == "img" and (alt := (given.get("alt") or "").strip()):
             self._parts.append(f"[image: {alt}]")
 
     def handle_endtag(self, tag: str) -> None:
         if self._unseen:
-            if tag in self._unseen:
-                del self._unseen[self._unseen.index(tag) :]
+            if self._open[tag]:
+                self._show_after(tag)
             return
         if tag == "title":
             self._in_title = False
-        elif tag == "a" and self._links:
-            self._link(*self._links.pop())
+        elif tag == "a":
+            self._close_link()
         elif tag in ("ul", "ol") and self._lists:
             self._lists.pop()
         elif tag == "pre":
@@ -120,6 +125,16 @@ class Page(HTMLParser):
             self._lists[-1] = last + 1
             mark = f"{last + 1}."
         self._parts.append("\v" * min(len(self._lists) - 1, DEEPEST_LIST) + mark + " ")
+
+    def _show_after(self, tag: str) -> None:
+        """The outermost of its kind ends, and with it all that is in it."""
+        while self._open[tag]:
+            self._open[self._unseen.pop()] -= 1
+
+    def _close_link(self) -> None:
+        if self._opened is not None:
+            self._link(*self._opened)
+            self._opened = None
 
     def _link(self, start: int, href: str) -> None:
         said = "".join(self._parts[start:])

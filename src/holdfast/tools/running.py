@@ -6,6 +6,7 @@ Whether the call may run was decided by `gateway`.
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from inspect import isgeneratorfunction
+from pathlib import Path
 
 import anyio
 
@@ -15,7 +16,18 @@ from holdfast.core.instructions import PERHAPS
 from holdfast.core.messages import ToolCall
 from holdfast.core.tools import SideEffect
 from holdfast.tools import threads
-from holdfast.tools.base import Arguments, Context, Output, Progress, Tool, ToolError
+from holdfast.tools.barred import barred
+from holdfast.tools.base import (
+    Arguments,
+    Context,
+    Filled,
+    Form,
+    Left,
+    Output,
+    Progress,
+    Tool,
+    ToolError,
+)
 from holdfast.tools.detached import Detached, Ended
 from holdfast.tools.door import Door, Read
 from holdfast.tools.function import FunctionTool
@@ -29,7 +41,6 @@ async def run(read: Read, door: Door, *, seconds: float, grace: float) -> ToolFi
     """The result of a call that may run. It is stopped after `seconds`, and abandoned if that takes
     it longer than `grace`; what comes after we stopped waiting is recorded all the same."""
     tool, call = read.tool, read.call
-    context = door.context(call, tool)
 
     async def late(ended: Ended[object]) -> None:
         try:
@@ -38,15 +49,18 @@ async def run(read: Read, door: Door, *, seconds: float, grace: float) -> ToolFi
             return
 
     def late_thread(outcome: threads.Outcome[object]) -> None:
-        if detached.is_told_to_stop:  # else the tool itself gave the thread up
+        gave_up = isinstance(outcome.error, threads.Abandoned)  # so nothing came of it
+        if detached.is_told_to_stop and not gave_up:  # else the tool itself gave the thread up
             door.spawn(lambda: late(Ended(outcome.value, outcome.error)))
 
     async def work() -> object:
         if is_one_thread(tool):
             threads.when_late.set(late_thread)
+        barred.set(read.barred)
         return await result(tool, read.arguments, context)
 
     detached = Detached(work, late, door.spawn)
+    context = Unhurried(door.context(call, tool), detached)
     ended = await detached.wait(seconds, grace)
     if ended is None or ended.stopped or (ended.error and detached.is_told_to_stop):
         left = ended is None or any(one.late is late_thread for one in hung())
@@ -115,7 +129,8 @@ def timed_out(read: Read, seconds: float, door: Door, *, abandoned: bool) -> Too
 
 
 def failure(error: BaseException) -> str:
-    """Why a tool failed. Whoever ends the program is not a failure of the tool."""
+    """Why a tool failed. Whoever interrupts the program is no failure of the tool, but `sys.exit()`
+    is: it belongs to whoever wrote the tool, not to whoever runs the program."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     if isinstance(error, ToolError):
@@ -124,6 +139,8 @@ def failure(error: BaseException) -> str:
         return "\n".join(failure(one) for one in error.exceptions)
     if isinstance(error, anyio.get_cancelled_exc_class()):
         return "The tool gave up: something it waited for was cancelled."
+    if isinstance(error, SystemExit):
+        return f"The tool tried to end the program ({error!r}). It goes on; the tool failed."
     if not isinstance(error, Exception):
         raise error
     return f"{surprise(error)} Other arguments or another tool may work."
@@ -131,3 +148,28 @@ def failure(error: BaseException) -> str:
 
 def surprise(error: Exception) -> str:
     return f"{error_text(error)}. The tool did not expect this error."
+
+
+# --- what the tool sees ---------------------------------------------------------------------------
+
+
+class Unhurried:
+    """The context of a call, whose time does not run while a person is asked."""
+
+    def __init__(self, context: Context, work: Detached[object]) -> None:
+        self._context, self._work = context, work
+        self.session, self.call_id, self.key = context.session, context.call_id, context.key
+        self.tell, self.keep, self.result = context.tell, context.keep, context.result
+        self.found, self.charge = context.found, context.charge
+
+    @property
+    def workspace(self) -> Path:
+        return self._context.workspace
+
+    @property
+    def left(self) -> Left:
+        return self._context.left
+
+    async def ask(self, form: Form) -> Filled:
+        with self._work.resting():
+            return await self._context.ask(form)

@@ -105,6 +105,7 @@ class Book:
         if types and not any(is_a(value, kind) for kind in types):
             yield Problem(at, lambda: unlike(self.wanted(schema), value))
             return
+        self.step(len(listed(schema, "enum")) // 16)
         if not is_choice(value, schema):
             yield Problem(at, lambda: unlike(self.wanted(schema), value))
             return

@@ -17,6 +17,7 @@ from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
 from holdfast.core.tools import SideEffect, ToolSpec
+from holdfast.tools.barred import barred
 from holdfast.tools.base import ToolError
 from holdfast.tools.seeking import SECONDS, Wanted, request, seek
 from holdfast.tools.threads import in_thread
@@ -62,6 +63,7 @@ async def search(place: Place, pattern: str, contains: str, *, seconds: float = 
         only=place.parts[-1] if file else "",
         pattern="" if file else pattern,
         contains=contains,
+        barred=barred.get(),
         literal=literal,
         ignore_case=re.sub(r"\\.", "", contains).islower(),
         seconds=seconds,

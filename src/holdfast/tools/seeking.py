@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from pathlib import Path
 
+from holdfast.tools.barred import is_barred
 from holdfast.tools.texts import count, is_binary, marked
 from holdfast.tools.workspace import Held, shown, walked
 
@@ -50,6 +51,8 @@ class Wanted:
     """The one file to look into, where it is not a whole folder."""
     pattern: str = ""
     contains: str = ""
+    barred: tuple[str, ...] = ()
+    """Patterns of what the user's rules keep from the model."""
     literal: bool = True
     ignore_case: bool = False
     seconds: float = SECONDS
@@ -72,6 +75,7 @@ class Left:
     binary: int = 0
     large: int = 0
     unreadable: int = 0
+    barred: int = 0
     long: bool = False
 
 
@@ -128,6 +132,9 @@ def seek(wanted: Wanted) -> Iterator[str]:
                 stopped = f"stopped after {looked} files and folders: give a narrower path"
                 break
             if not matches(entry.name):
+                continue
+            if is_barred(wanted.above + entry.name, wanted.barred):
+                left.barred += 1
                 continue
             for line in shown_of(entry, wanted, left):
                 found += 1
@@ -225,6 +232,8 @@ def told(left: Left, stopped: str) -> list[str]:
         notes.append(f"{count(left.large, 'file')} over {LARGEST >> 20} MB")
     if left.unreadable:
         notes.append(f"{left.unreadable} could not be opened")
+    if left.barred:
+        notes.append(f"{left.barred} left out: the user's rules forbid or ask about them")
     if left.long:
         notes.append(f"of long lines only the first {LINE_SEARCHED} characters were searched")
     return notes

@@ -1,17 +1,19 @@
 """The tool `run_shell`: one command of the shell, confined if so wished, and never left running.
 
-What a command would do is told by `commands`, how it is held by `sandbox`, how it is run by `processes`;
-here they become a tool. Whether it may run is decided by the gateway, as for every tool.
+What a command would do is told by `commands` and `reaching`, how it is held by `sandbox` and
+`guarded`, how it is run by `processes`; here they become a tool. Whether it may run is decided by the gateway, as for every tool.
 """
 
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from anyio import to_thread
 
 from holdfast.core.jsontext import dumped
 from holdfast.core.tools import Keep, SideEffect, ToolSpec
@@ -25,36 +27,22 @@ from holdfast.tools.base import (
     Progress,
     Tool,
     ToolError,
-    Touch,
 )
-from holdfast.tools.commands import Commands, analysed
+from holdfast.tools.commands import analysed
+from holdfast.tools.environment import cleaned_environment, for_reading
+from holdfast.tools.guarded import Guarded
 from holdfast.tools.processes import Ended, run
-from holdfast.tools.sandbox import Bounds, NoSandbox, Sandbox
-from holdfast.tools.workspace import GUARDED
+from holdfast.tools.reaching import changes_guarded, placed, touch
+from holdfast.tools.sandbox import Bounds, Kind, NoSandbox, Sandbox
 
 TIMEOUT = 120.0
 LONGEST = 600.0
 GRACE = 2.0
 """Seconds between asking a command to end and forcing it."""
-SECRETS = re.compile(
-    r"(^|_)(API_?KEY|ACCESS_KEY|PRIVATE_KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?)(_|$)",
-    re.IGNORECASE,
-)
-"""Names of variables that a command does not get to see."""
-OBEYED = ("BASH_ENV", "ENV", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS", "CDPATH", "GLOBIGNORE")
-"""Variables with which a shell would do more than the command says."""
-QUIET = {
-    "TERM": "dumb",
-    "PAGER": "cat",
-    "GIT_PAGER": "cat",
-    "GIT_TERMINAL_PROMPT": "0",
-    "NO_COLOR": "1",
-    "CLICOLOR": "0",
-    "PIP_NO_INPUT": "1",
-    "DEBIAN_FRONTEND": "noninteractive",
-}
-"""Programs must not wait for a person, page, or paint."""
 DENIED = re.compile(r"permission denied|read-only file system|operation not permitted", re.I)
+CONNECTING = re.compile(
+    r"connect|socket|resolv|getaddrinfo|bind|listen|/dev/(tcp|udp)|https?:", re.I
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,68 +150,15 @@ def described(shell: Shell) -> str:
     held = ""
     if shell.sandbox is not None:
         held = f" It can write only in {shell.places}"
-        held += "." if shell.network else ", and cannot reach the network."
+        lacks = (
+            "make TCP connections" if shell.sandbox.kind is Kind.LANDLOCK else "reach the network"
+        )
+        held += "." if shell.network else f", and cannot {lacks}."
     return (
         "Run a command with bash: its exit code and output. Each call is a new shell in the "
         "workspace: `cd` and variables do not last. There is no input: use options, not prompts. "
         "What is left in the background ends with the call." + held
     )
-
-
-# What a call would touch
-
-
-def touch(arguments: Arguments, workspace: Path) -> Touch:
-    command = analysed(str(arguments["command"]))
-    root = workspace.resolve()
-    base = (root / os.path.expanduser(str(arguments.get("workdir") or "."))).resolve()  # noqa: PTH111
-    dangers = [*command.dangers, *leaving(command, base, root)]
-    if not base.is_relative_to(root):
-        dangers.insert(0, f"It runs in {base}, which is outside the workspace.")
-    reads = command.reads_only and not any(outside(name, base, root) for name in command.names)
-    access = Access.READ if reads and not dangers else Access.EXECUTE
-    return Touch(access, command.parts, " ".join(dict.fromkeys(dangers)))
-
-
-def leaving(command: Commands, base: Path, root: Path) -> Iterator[str]:
-    """What is wrong with the files that the command writes."""
-    for folder in command.enters:
-        if not placed(folder, base).is_relative_to(root):
-            yield f"It goes to {folder}, which is outside the workspace."
-    # After `cd` names are meant from another folder; which commands come after it is not asked.
-    bases = (base, *(placed(folder, base) for folder in command.enters))
-    for name in command.writes:
-        for place in (placed(name, start) for start in bases):
-            if not place.is_relative_to(root):
-                yield f"It writes to {name}, which is outside the workspace."
-            elif GUARDED & set(place.relative_to(root).parts):
-                yield f"It writes to {name}, which decides what may run later."
-    for name in command.replaces:
-        if any(placed(name, start).is_file() for start in bases):
-            yield f"It replaces what is in {name}."
-
-
-def placed(name: str, base: Path) -> Path:
-    return (base / os.path.expanduser(name)).resolve()  # noqa: PTH111
-
-
-def outside(word: str, base: Path, root: Path) -> bool:
-    """Whether an argument names something outside: as it stands, behind `=`, or behind `-f`.
-
-    A pattern that starts outside counts; what does not exist cannot be read.
-    """
-    for name in {word, word.partition("=")[2], word[2:] if word.startswith("-") else ""}:
-        if not name or "\0" in name or len(name) > 4_000:
-            continue
-        if re.search(r"[*?\[]", name) and (name[0] in "/~" or ".." in name):
-            return True
-        try:
-            place = placed(name, base)
-            if not place.is_relative_to(root) and os.path.lexists(place):
-                return True
-        except (OSError, RuntimeError):
-            return True
-    return False
 
 
 # Running
@@ -239,12 +174,18 @@ async def performed(shell: Shell, arguments: Arguments, context: Context) -> Out
     program = shutil.which("bash") or "/bin/sh"
     plain = ("--noprofile", "--norc") if program.endswith("bash") else ()
     command = (program, *plain, "-c", "--", str(arguments["command"]))
+    guarded: Guarded | None = None
+    reads = await to_thread.run_sync(lambda: touch(arguments, workspace).access is Access.READ)
     with private_folder(shell.sandbox) as private:
         environment = cleaned_environment(os.environ, shell.secrets)
+        if reads:
+            environment = for_reading(environment)
         line: tuple[str, ...] = ("--", *command)
         if shell.sandbox is not None and private is not None:
             environment["TMPDIR"] = str(private)
             line = shell.sandbox.confined(command, shell.bounds(workspace, private))
+            if not changes_guarded(arguments, workspace):
+                guarded = await to_thread.run_sync(Guarded.of, workspace)
         ended = await run(
             line,
             cwd=workdir,
@@ -253,7 +194,10 @@ async def performed(shell: Shell, arguments: Arguments, context: Context) -> Out
             grace=shell.grace,
             tell=lambda text: context.tell(Progress(text)),
         )
-    return Output(told(ended, timeout, shell), failed=ended.timed_out or ended.code != 0)
+    restored = await to_thread.run_sync(guarded.restored) if guarded is not None else ()
+    # In a thread: megabytes of output take their time to be cleaned.
+    text = await to_thread.run_sync(told, ended, timeout, shell, restored)
+    return Output(text, failed=ended.timed_out or ended.code != 0)
 
 
 @contextmanager
@@ -266,18 +210,7 @@ def private_folder(sandbox: Sandbox | None) -> Iterator[Path | None]:
         yield Path(folder).resolve()
 
 
-def cleaned_environment(given: Mapping[str, str], allowed: frozenset[str]) -> dict[str, str]:
-    """The variables for a command: no secrets, nothing that makes the shell run more."""
-    return {
-        name: value
-        for name, value in given.items()
-        if (name in allowed or not SECRETS.search(name))
-        and name not in OBEYED
-        and not name.startswith("BASH_FUNC_")
-    } | QUIET
-
-
-def told(ended: Ended, timeout: float, shell: Shell) -> str:
+def told(ended: Ended, timeout: float, shell: Shell, restored: tuple[str, ...]) -> str:
     """The result: how it ended, then what it wrote, then what may help."""
     out, err = ended.out.text().strip("\n"), ended.err.text().strip("\n")
     parts = [how_it_ended(ended, timeout, shell)]
@@ -288,6 +221,11 @@ def told(ended: Ended, timeout: float, shell: Shell) -> str:
     else:
         parts.append("(no output)")
     parts += hints(ended, f"{out[-4_000:]}\n{err[-4_000:]}", shell)
+    if restored:
+        parts.append(
+            f"[It changed {', '.join(restored)}, which decide what may run later. They are as "
+            "they were before. If that should be changed, say so to the user.]"
+        )
     return "\n\n".join(parts)
 
 
@@ -311,4 +249,7 @@ def hints(ended: Ended, wrote: str, shell: Shell) -> Iterator[str]:
     if ended.code == 126:
         yield "[Something was found, but it is no program that may be run.]"
     if ended.code and shell.sandbox is not None and DENIED.search(wrote):
-        yield f"[The sandbox lets commands write only in {shell.places}. Write there instead.]"
+        if not shell.network and CONNECTING.search(wrote):
+            yield "[The sandbox holds connections back; commands must do without.]"
+        else:
+            yield f"[The sandbox lets commands write only in {shell.places}. Write there instead.]"

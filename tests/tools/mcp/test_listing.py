@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 
 from holdfast.core.jsontext import dumped, json_object
 from holdfast.core.tools import SideEffect, resolve
-from holdfast.tools.base import Access, BadArguments, Touch
+from holdfast.tools.base import Access, BadArguments, Context, Output, Touch
+from holdfast.tools.mcp import Server
+from holdfast.tools.mcp.listing import Wanted, tools
 from holdfast.tools.mcp.names import names, prefixes
 from holdfast.tools.mcp.schema import parameters
-from tests.tools.mcp.watching import old, watching
+from holdfast.tools.running import result
+from tests.tools.mcp.watching import Caller, old, watching
 
 FITS = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 anything = st.text(max_size=80)
@@ -120,13 +123,15 @@ def test_the_small_schema_refuses_what_the_whole_one_refuses(
 async def test_without_trust_nothing_a_server_says_of_its_tools_is_believed() -> None:
     async with watching(old("a"), old("b", trust=True)) as watch:
         a, b = watch.tool("a__echo"), watch.tool("b__echo")
-        again = watch.tool("b__crash")
+        again, far = watch.tool("b__crash"), watch.tool("b__where")
 
     touched = {"text": "notes.txt"}
     assert (a.spec.effect, a.spec.mutates) == (SideEffect.UNSAFE, True)
     assert a.touch(touched, Path()) == Touch(Access.EXECUTE, ("notes.txt",))
     assert (b.spec.effect, b.spec.mutates) == (SideEffect.READ, False)
     assert b.touch(touched, Path()) == Touch(Access.READ, ("notes.txt",))
+    # What only looks may look anywhere, unless the server says that it does not.
+    assert far.touch(touched, Path()) == Touch(Access.NETWORK, ("notes.txt",))
     assert (again.spec.effect, again.spec.mutates) == (SideEffect.IDEMPOTENT, True)
     assert again.touch({}, Path()) == Touch(Access.EXECUTE, ("b__crash",))
 
@@ -164,6 +169,47 @@ async def test_a_tool_that_cannot_be_understood_costs_only_itself() -> None:
     assert note.startswith(
         "Its tool broken is left out, since its parameters are not a JSON schema"
     )
+
+
+def nested(depth: int) -> dict[str, object]:
+    schema: dict[str, object] = {"type": "object"}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        (nested(3_000), "nested too deeply"),
+        (nested(100), "nested too deeply"),
+        (
+            {"properties": {f"p{number}": {"type": "string"} for number in range(5_000)}},
+            "too large: 128909 characters, and at most 65536 can be used",
+        ),
+    ],
+)
+async def test_a_schema_that_nobody_can_use_costs_only_its_tool(
+    schema: dict[str, object], why: str
+) -> None:
+    from mcp.types import Tool
+
+    listed = [
+        Tool.model_construct(name="huge", input_schema=schema),
+        Tool.model_construct(name="promises", input_schema={}, output_schema=schema),
+    ]
+    wanted: list[Wanted] = []
+
+    async def called(one: Wanted, context: Context) -> Output:
+        wanted.append(one)
+        return Output("")
+
+    found, notes = tools(Server(name="s"), "s", listed, called)
+
+    assert [tool.name for tool in found] == ["s__promises"]
+    assert notes == [f"Its tool huge is left out, since its parameters are {why}."]
+    await result(found[0], {}, Caller())
+    assert wanted == [Wanted("promises", {}, None)]
 
 
 async def test_a_wanted_tool_that_is_not_there_is_named() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from holdfast.tools.bash import git
 from holdfast.tools.bash.options import has, operands_of
-from holdfast.tools.bash.syntax import Word
+from holdfast.tools.bash.words import Word
 
 ALWAYS = {
     "shred": "overwrites files so that they cannot be restored",
@@ -146,6 +146,15 @@ def contains(given: tuple[Word, ...]) -> str:
     return known_step("docker", given)
 
 
+def archives(given: tuple[Word, ...]) -> str:
+    if any((word.value or "").startswith("--rem") for word in given):
+        return "deletes the files that it packs"
+    runs = ("--to-c", "--checkpoint-a", "--use", "--rsh", "--info", "-I", "-F")
+    if any((word.value or "").startswith(runs) for word in given):
+        return "runs a program that its options name"
+    return ""
+
+
 def crontab(given: tuple[Word, ...]) -> str:
     return "deletes all scheduled commands" if has(given, "r", "remove") else ""
 
@@ -169,6 +178,7 @@ CHECKS = {
     "tofu": plans,
     "docker": contains,
     "podman": contains,
+    "tar": archives,
     "crontab": crontab,
     "init": levels,
     "telinit": levels,

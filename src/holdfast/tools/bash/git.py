@@ -1,21 +1,46 @@
 """What git would do: which of its commands it is, what it destroys, whether it only reads."""
 
+import re
+from collections.abc import Sequence
+
 from holdfast.tools.bash.options import has, operands_of
-from holdfast.tools.bash.syntax import Word
+from holdfast.tools.bash.words import Word
 
 QUIET = {"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"}
 """Options in front of the command that change nothing a rule would care for."""
 VALUED = {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env",
-          "--super-prefix", "--attr-source"}  # fmt: skip
+          "--super-prefix", "--attr-source", "--shallow-file"}  # fmt: skip
+FLAGS = QUIET | {"--bare", "-p", "--paginate", "--version", "--help", "-h", "-v", "--html-path",
+                 "--man-path", "--info-path", "--glob-pathspecs", "--noglob-pathspecs",
+                 "--icase-pathspecs", "--no-lazy-fetch", "--no-advice"}  # fmt: skip
+TOLD = re.compile(
+    r"(user\.(name|email)|color\..*|core\.(quotepath|autocrlf|filemode|abbrev)|advice\..*"
+    r"|init\.defaultbranch|commit\.gpgsign|tag\.gpgsign|log\..*|pull\.(rebase|ff))=.*"
+    r"|core\.pager=(cat)?",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Settings for one call that decide how git talks, not what it runs or throws away."""
 READS = {
     "status", "diff", "log", "show", "rev-parse", "rev-list", "ls-files", "ls-tree", "blame",
-    "annotate", "describe", "shortlog", "cat-file", "name-rev", "merge-base", "for-each-ref",
-    "show-ref", "count-objects", "whatchanged", "grep", "check-ignore", "diff-tree", "var",
-    "version", "help", "cherry", "range-diff", "show-branch",
+    "describe", "shortlog", "cat-file", "merge-base", "for-each-ref", "show-ref", "count-objects",
+    "grep", "check-ignore", "diff-tree", "version",
 }  # fmt: skip
-WRITING = ("output", "ext-diff", "textconv", "open-files-in-pager", "exec", "filters", "web",
-           "paginate")  # fmt: skip
-"""Options with which even these write, or start other programs."""
+LETTERS = re.compile(r"-(?:[abcdehilmnopqrstuvwzEFIPR]+|\d+|[nUSGLMCABC]\S+)")
+NAMES = frozenset(
+    """stat shortstat numstat name-only name-status oneline graph decorate no-decorate all patch
+    no-patch cached staged word-diff color no-color unified ignore-all-space ignore-space-change
+    ignore-blank-lines minimal histogram patience max-count skip since after until before author
+    committer grep format pretty date abbrev abbrev-commit no-abbrev-commit reverse follow
+    first-parent merges no-merges branches tags remotes summary porcelain short branch ignored
+    untracked-files show-stash find-renames find-copies diff-filter raw full-index relative
+    no-ext-diff no-textconv exit-code quiet check topo-order date-order left-right count parents
+    verify abbrev-ref show-toplevel git-dir is-inside-work-tree show-prefix symbolic-full-name
+    others modified deleted exclude-standard stage unmerged line-porcelain long always exact-match
+    points-at contains merged no-merged sort ignore-case word-regexp fixed-strings line-number
+    files-with-matches heads numbered email""".split()
+)
+"""Options with which these only read, whichever of them they belong to."""
+LISTING = {"-l", "--list", "-a", "-r", "-v", "-vv", "--all", "--show-current"}
 FORCED = "overwrites what others may have"
 
 
@@ -29,8 +54,8 @@ def command_of(given: tuple[Word, ...]) -> tuple[tuple[Word, ...], tuple[Word, .
 
 def destroys(given: tuple[Word, ...]) -> str:
     before, rest = command_of(given)
-    if any("alias." in word.source for word in before):
-        return "is given a new command of its own"
+    if why := prepared(before):
+        return why
     if not rest:
         return ""
     if rest[0].value is None:
@@ -39,33 +64,83 @@ def destroys(given: tuple[Word, ...]) -> str:
     return check(rest[1:]) if check else ""
 
 
-def only_reads(given: tuple[Word, ...]) -> bool:
-    before, rest = command_of(given)
-    if not {word.value for word in before} <= QUIET | {"--version"}:
+def prepared(before: tuple[Word, ...]) -> str:
+    """What is wrong with the options in front of git's command."""
+    at = 0
+    while at < len(before):
+        given, at = before[at].value or "", at + 1
+        name, equals, value = given.partition("=")
+        if given in VALUED:
+            value, at = (before[at].value or "") if at < len(before) else "", at + 1
+        elif given in FLAGS or (equals and name in VALUED):
+            pass
+        elif given.startswith("-c"):
+            name, value = "-c", given[2:]
+        else:
+            return f"is given the option '{before[at - 1].source}', which is not known here"
+        if name in ("--config-env", "--exec-path") or (name == "-c" and not TOLD.fullmatch(value)):
+            return "is given settings that may change what it runs, or throws away"
+    return ""
+
+
+def only_reads(texts: Sequence[str]) -> bool:
+    """Whether git, given these words, only reads, as far as the repository lets it: programs that
+    its settings name are `repository`'s business."""
+    at = next((at for at, text in enumerate(texts) if text not in QUIET), len(texts))
+    if at == len(texts):
         return False
-    if not rest:
-        return any(word.value == "--version" for word in before)
-    name, words = rest[0].value or "", rest[1:]
-    if has(words, "O" if name == "grep" else "", *WRITING):
-        return False
-    operands = [word.value for word in operands_of(words)]
+    name, given = texts[at], list(texts[at + 1 :])
     match name:
+        case "--version":
+            return not given
         case "branch" | "tag":
-            listing = {"-l", "--list", "-a", "-r", "-v", "-vv", "--all", "--show-current"}
-            return all(word.value in listing for word in words)
+            return set(given) <= LISTING
         case "remote":
-            return not words or [word.value for word in words] == ["-v"]
-        case "stash":
-            return operands[:1] in (["list"], ["show"])
-        case "reflog":
-            return not words or operands[:1] == ["show"]
+            return given in ([], ["-v"])
         case "worktree":
-            return operands == ["list"]
-        case "config":
-            reading = {"--get", "--get-all", "--list", "-l", "get", "list"}
-            return bool(words) and words[0].value in reading
+            return given == ["list"]
+        case "stash":
+            return given[:1] in (["list"], ["show"]) and are_read(given)
+        case "reflog":
+            return given[:1] in ([], ["show"]) and are_read(given)
         case _:
-            return name in READS
+            return name in READS and are_read(given)
+
+
+def are_read(given: Sequence[str]) -> bool:
+    for text in given:
+        if text == "--":
+            return True
+        if text.startswith("--"):
+            if text[2:].partition("=")[0] not in NAMES:
+                return False
+        elif text.startswith("-") and not LETTERS.fullmatch(text):
+            return False
+    return True
+
+
+def configures(given: tuple[Word, ...]) -> str:
+    """Settings that name programs, or that cannot be told."""
+    asking = {
+        "--get",
+        "--get-all",
+        "--list",
+        "-l",
+        "get",
+        "list",
+        "--get-regexp",
+        "--unset",
+        "unset",
+    }
+    if not given or given[0].value in asking:
+        return ""
+    plain = {"--global", "--local", "--add", "set", "--replace-all"}
+    rest = [word.value or "" for word in given if word.value not in plain]
+    if len(rest) < 2 and rest[0][:1] not in ("-", ""):
+        return ""
+    if len(rest) == 2 and TOLD.fullmatch("=".join(rest)):
+        return ""
+    return "changes settings, which may name programs that git runs later"
 
 
 def resets(given: tuple[Word, ...]) -> str:
@@ -151,6 +226,11 @@ def prunes(given: tuple[Word, ...]) -> str:
     return "deletes what is left of old commits" if has(given, "", "prune", "aggressive") else ""
 
 
+def resets_index(given: tuple[Word, ...]) -> str:
+    forced = has(given, "fu", "force", "reset")
+    return "throws away changes that are not committed" if forced else ""
+
+
 def rewrites(_: tuple[Word, ...]) -> str:
     return "rewrites history"
 
@@ -160,6 +240,9 @@ def dropped(_: tuple[Word, ...]) -> str:
 
 
 CHECKS = {
+    "config": configures,
+    "read-tree": resets_index,
+    "checkout-index": resets_index,
     "reset": resets,
     "clean": cleans,
     "checkout": checks_out,

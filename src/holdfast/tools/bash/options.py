@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from holdfast.tools.bash.syntax import Word
+from holdfast.tools.bash.words import Word
 
 
 def file_name(command: str) -> str:

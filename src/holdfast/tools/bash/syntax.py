@@ -4,58 +4,25 @@ Only the shape is told here: words, redirections, what feeds what. What the comm
 `commands` to say. Where the grammar and bash could disagree, nothing is told at all: `Unreadable`.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from holdfast.tools.bash.doubts import doubts
+from holdfast.tools.bash.words import EXPANDS, UNKNOWN, Unreadable, Word, descendants, text, word
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 DEEPEST = 60
 """Levels of nesting in one command; nobody writes more, and the reading is recursive."""
-LONGEST = 100_000
-GLOB = re.compile(r"[*?\[]")
-BRACES = re.compile(r"\{.*(,|\.\.)", re.DOTALL)
-"""One word that the shell makes several of: `{a,b}`, `{1..9}`."""
-SPLIT_WORD = re.compile(r"[^\s\\]\\\n\S")
-"""A line that goes on inside a word: bash joins the halves, the grammar makes two words of it."""
-ESCAPES = {
-    "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
-    "v": "\v", "\\": "\\", "'": "'", '"': '"', "?": "?",
-}  # fmt: skip
-ANSI_C = re.compile(
-    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|(.))", re.DOTALL
-)
-APART = (b" ", b"\t", b"\n", b";", b"&", b"|", b"(", b")")
-"""What may stand before a comment."""
-EXPANDS = {
-    "simple_expansion", "expansion", "command_substitution", "process_substitution",
-    "arithmetic_expansion", "brace_expression",
-}  # fmt: skip
+LONGEST = 20_000
+"""Characters of one command: a longer one belongs into a file, and reading it takes its time."""
 ARGUMENTS = EXPANDS | {
     "word", "string", "raw_string", "ansi_c_string", "translated_string", "concatenation",
     "number", "variable_assignment", "variable_name", "array", "regex", "extglob_pattern",
     "arithmetic_expansion", "test_operator",
 }  # fmt: skip
-
-
-class Unreadable(ValueError):
-    """A command whose shape is not certain, and why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    source: str
-    """As it was written."""
-    value: str | None
-    """What the shell makes of it; None if only the shell can know."""
-    globs: bool = False
-    """It stands for all files that match; `value` is the pattern."""
-
-
-UNKNOWN = Word("...", None)
-"""A word that will come from elsewhere: a line of input, a file that was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +61,12 @@ def read(command: str) -> Line:
     )
     if odd:
         raise Unreadable(f"it holds the character {odd!r}")
-    if SPLIT_WORD.search(command):
-        raise Unreadable("a line goes on in the middle of a word")
-    root = parser().parse(command.encode()).root_node
+    source = command.encode()
+    root = parser().parse(source).root_node
     if root.has_error:
         raise Unreadable("it is not complete, or not written as bash would have it")
-    for node in descendants(root):
-        if is_torn(node, command.encode()):
-            raise Unreadable(f"'{text(node)}' can be read in two ways")
+    for why in doubts(command, source, root):
+        raise Unreadable(why)
     walk = Walk()
     walk.into(root, fed=False, depth=0)
     return Line(tuple(walk.simples), tuple(walk.bombs), tuple(walk.functions))
@@ -166,6 +131,7 @@ class Walk:
         """
         body = node.child_by_field_name("body")
         redirects, extra, document = redirections(node)
+        extra = (*lost(node), *extra)
         last = body
         while last is not None and last.type in ("list", "pipeline"):
             last = last.children[-1]
@@ -268,12 +234,30 @@ def redirections(node: "Node") -> Redirections:
     return tuple(redirects), tuple(extra), document
 
 
+def lost(node: "Node") -> Iterator[Word]:
+    """The grammar has no place for the `-` of `python - <<END`."""
+    body = node.child_by_field_name("body")
+    after = [child.start_byte for child in node.children if child.type.endswith("redirect")]
+    if body is None or not after:
+        return
+    between = (node.text or b"")[body.end_byte - node.start_byte : after[0] - node.start_byte]
+    if between.strip() == b"-":
+        yield Word("-", "-")
+
+
 def heredoc(node: "Node") -> Word:
     body = next((c for c in node.children if c.type == "heredoc_body"), None)
     if body is None:
         return Word("", "")
-    literal = not any(child.type in EXPANDS for child in descendants(body))
-    return Word(text(body), text(body) if literal else None)
+    # In an open document a backslash takes the next character as it is, which changes the text.
+    plain = is_quoted(node) or "\\" not in text(body)
+    plain = plain and not any(child.type in EXPANDS for child in descendants(body))
+    return Word(text(body), text(body) if plain else None)
+
+
+def is_quoted(node: "Node") -> bool:
+    start = next((c for c in node.children if c.type == "heredoc_start"), None)
+    return start is not None and not text(start).isidentifier()
 
 
 def assignment(node: "Node") -> tuple[str, Word]:
@@ -281,95 +265,7 @@ def assignment(node: "Node") -> tuple[str, Word]:
     value = node.child_by_field_name("value")
     if name is None:
         raise Unreadable("it assigns to something without a name")
-    return text(name).partition("[")[0], Word("", "") if value is None else word(value)
-
-
-def word(node: "Node") -> Word:
-    source = text(node)
-    bare = unquoted(node)
-    value = literal(node)
-    if value is None or BRACES.search(bare):
-        return Word(source, None)
-    return Word(source, value, bool(GLOB.search(bare)))
-
-
-def literal(node: "Node") -> str | None:
-    """What the shell makes of a word, if that is certain."""
-    match node.type:
-        case "word" | "number" | "regex" | "test_operator" | "variable_name" | "extglob_pattern":
-            written = text(node)
-            if node.children or re.search(r"[$`]", re.sub(r"\\.", "", written)):
-                return None
-            return re.sub(r"\\(.)", r"\1", written.replace("\\\n", ""), flags=re.DOTALL)
-        case "raw_string":
-            return text(node)[1:-1]
-        case "ansi_c_string":
-            return ansi_c(text(node)[2:-1])
-        case "string":
-            return quoted(node)
-        case "translated_string":
-            return literal(node.children[-1])
-        case "concatenation":
-            parts = [literal(child) for child in node.children]
-            joined = "".join(part or "" for part in parts)
-            return None if None in parts else joined
-        case "variable_assignment" if not any(c.type in EXPANDS for c in descendants(node)):
-            return text(node)
-        case _:
-            return None if node.is_named else text(node)
-
-
-def quoted(node: "Node") -> str | None:
-    """The inside of double quotes, in which a backslash means something before four characters."""
-    if any(child.is_named and child.type != "string_content" for child in node.children):
-        return None
-    return re.sub(r'\\([$`"\\\n])', lambda m: "" if m[1] == "\n" else m[1], text(node)[1:-1])
-
-
-def ansi_c(written: str) -> str | None:
-    """The inside of `$'...'`."""
-    if re.search(r"\\c", written):
-        return None
-
-    def one(match: re.Match[str]) -> str:
-        digits = match[1] or match[2] or match[3]
-        if digits:
-            return chr(min(int(digits, 16), 0x10FFFF))
-        if match[4]:
-            return chr(int(match[4], 8) & 0xFF)
-        return ESCAPES.get(match[5], "\\" + match[5])
-
-    return ANSI_C.sub(one, written)
-
-
-def unquoted(node: "Node") -> str:
-    """The parts of a word in which `*`, `?` and `[` would match files."""
-    if node.type == "word":
-        return re.sub(r"\\.", "", text(node))
-    if node.type == "concatenation":
-        return "".join(unquoted(child) for child in node.children)
-    return text(node) if node.type == "extglob_pattern" else ""
-
-
-def descendants(node: "Node") -> Iterator["Node"]:
-    pending = [node]
-    while pending:
-        found = pending.pop()
-        yield found
-        pending += found.children
-
-
-def is_torn(node: "Node", source: bytes) -> bool:
-    """Where the grammar sees something else than bash: a comment that begins inside a word, and
-    a word that has a gap or a line break."""
-    if node.type == "comment":
-        return node.start_byte > 0 and source[node.start_byte - 1 : node.start_byte] not in APART
-    if node.type == "word":
-        return re.search(r"\s", re.sub(r"\\.", "", text(node), flags=re.DOTALL)) is not None
-    if node.type not in ("variable_assignment", "concatenation"):
-        return False
-    ends = [child.end_byte for child in node.children[:-1]]
-    return ends != [child.start_byte for child in node.children[1:]]
+    return text(name), Word("", "") if value is None else word(value)
 
 
 def touches(pair: Sequence["Node"]) -> bool:
@@ -378,7 +274,3 @@ def touches(pair: Sequence["Node"]) -> bool:
 
 def parent_type(node: "Node") -> str:
     return "" if node.parent is None else node.parent.type
-
-
-def text(node: "Node") -> str:
-    return (node.text or b"").decode()

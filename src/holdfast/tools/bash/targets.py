@@ -5,8 +5,9 @@ Files a program writes by itself are not known here; the sandbox holds those.
 
 from collections.abc import Iterator
 
+from holdfast.tools.bash import git
 from holdfast.tools.bash.options import has, operands_of
-from holdfast.tools.bash.syntax import Word
+from holdfast.tools.bash.words import Word
 
 CHANGES = {"rm", "rmdir", "unlink", "touch", "mkdir", "chmod", "chown", "chgrp", "shred", "truncate",
            "mkfifo"}  # fmt: skip
@@ -18,6 +19,7 @@ OUTPUTS = {
     "gcc": ("-o",),
     "cc": ("-o",),
     "time": ("-o", "--output"),
+    "git": ("--output",),
 }
 """Options whose value is a file that is written."""
 
@@ -50,6 +52,11 @@ def replaced(name: str, words: tuple[Word, ...]) -> Iterator[str | None]:
         yield from copied(name, given)
     elif name in OUTPUTS:
         yield from named(OUTPUTS[name], given)
+    if name == "git":
+        # One word behind `checkout` is a branch, or a file that is taken from the last commit.
+        _, rest = git.command_of(given)
+        if rest and rest[0].value == "checkout":
+            yield from (word.value for word in operands_of(rest[1:]) if word.value is not None)
 
 
 def copied(name: str, given: tuple[Word, ...]) -> Iterator[str | None]:
@@ -84,7 +91,10 @@ def named(options: tuple[str, ...], given: tuple[Word, ...]) -> Iterator[str | N
         for option in options:
             if value == option:
                 yield given[at + 1].value if at + 1 < len(given) else None
-            elif option.startswith("--") and value.startswith(option + "="):
-                yield value[len(option) + 1 :]
+            elif option.startswith("--") and "=" in value and value.startswith("--o"):
+                # Long options may be cut short: `--outp=file`.
+                long, _, file = value.partition("=")
+                if option.startswith(long):
+                    yield file
             elif not option.startswith("--") and value.startswith(option):
                 yield value[len(option) :]

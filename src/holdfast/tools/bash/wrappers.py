@@ -4,12 +4,16 @@ A wrapper with an option that is not listed here is opaque: one could not say wh
 arguments end, and so not what it runs.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from holdfast.tools.bash.syntax import UNKNOWN, Simple, Word
+from holdfast.tools.bash.syntax import Simple
+from holdfast.tools.bash.words import UNKNOWN, Word
 
 SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish"}
+STDIN = re.compile(r"/dev/stdin$|/dev/fd/|/proc/")
+"""Files that are the input of whoever opens them."""
 OTHER_USER = "It runs with the rights of another user."
 
 
@@ -83,6 +87,8 @@ def inner(name: str, simple: Simple) -> Inner | None:
     words = simple.words
     if name in SHELLS:
         return in_shell(simple)
+    if name in OPAQUE:
+        raise Opaque(f"what '{name}' runs is not looked into")
     if name in SPECIAL:
         return SPECIAL[name](words)
     takes = WRAPPERS.get(name)
@@ -167,8 +173,10 @@ def in_shell(simple: Simple) -> Inner | None:
         if given.startswith("--"):
             raise Opaque(f"the option '{given}' of a shell is not known here")
         command, stdin = command or "c" in given[1:], stdin or "s" in given[1:]
-        at += 1 + (given[-1] in "oO")
+        at += 1 + given[1:].count("o") + given[1:].count("O")
     operands = words[at:]
+    if operands and not command and STDIN.match(operands[0].value or ""):
+        raise Opaque(f"a shell reads '{operands[0].source}', which is its input")
     if command:
         return Inner(texts=(known_text(operands[:1]),)) if operands else None
     if operands and not stdin:
@@ -186,7 +194,8 @@ def known_text(words: tuple[Word, ...]) -> str:
 
 
 def evaluated(words: tuple[Word, ...]) -> Inner | None:
-    return Inner(texts=(known_text(words[1:]),)) if len(words) > 1 else None
+    rest = words[2:] if words[1:] and words[1].value == "--" else words[1:]
+    return Inner(texts=(known_text(rest),)) if rest else None
 
 
 def trapped(words: tuple[Word, ...]) -> Inner | None:
@@ -195,7 +204,8 @@ def trapped(words: tuple[Word, ...]) -> Inner | None:
 
 
 def sourced(words: tuple[Word, ...]) -> Inner | None:
-    known_text(words[1:2])
+    if STDIN.match(known_text(words[1:2])) or known_text(words[1:2]) == "--":
+        raise Opaque(f"'{words[0].source}' reads its input")
     return None
 
 
@@ -213,12 +223,38 @@ def watched(words: tuple[Word, ...]) -> Inner | None:
     return Inner(texts=(known_text(rest),)) if rest else None
 
 
-def opaque(words: tuple[Word, ...]) -> Inner | None:
-    raise Opaque(f"what '{words[0].source}' runs is not looked into")
-
-
 def aliased(words: tuple[Word, ...]) -> Inner | None:
     if any("=" in word.source for word in words[1:]):
+        raise Opaque("it gives a command another name")
+    return None
+
+
+def declared(words: tuple[Word, ...]) -> Inner | None:
+    """With `-i` and `-n` a value is calculated, or is a name; either may hold a command."""
+    for word in words[1:]:
+        if word.value is None and not word.source.partition("=")[0].isidentifier():
+            raise Opaque(f"'{word.source}' is known only when it runs")
+        if (word.value or "").startswith(("-", "+")) and set(word.value or "") & set("in"):
+            raise Opaque(f"what '{words[0].source}' assigns may be a command")
+    return None
+
+
+def assigning(words: tuple[Word, ...]) -> Inner | None:
+    """A variable that is named only when it runs may be a command."""
+    name = words[0].value
+    if name == "printf" and not any((w.value or "-v").startswith("-v") for w in words[1:2]):
+        counts = re.search(r"%[-#+ 0']*[\d.*]*n", (words[1].value or "") if words[1:] else "")
+        if counts is None:
+            return None
+        raise Opaque("'printf' assigns to a variable")
+    for word in words[1:]:
+        if word.value is None or (name in ("mapfile", "readarray") and "-C" in word.value):
+            raise Opaque(f"what '{name}' does is known only when it runs")
+    return None
+
+
+def hashed(words: tuple[Word, ...]) -> Inner | None:
+    if any(word.value is None or word.value.startswith("-p") for word in words[1:]):
         raise Opaque("it gives a command another name")
     return None
 
@@ -242,10 +278,16 @@ def found_files(words: tuple[Word, ...]) -> Inner | None:
 
 
 def file_found(word: Word) -> Word:
-    """`{}` stands for a file; inside the text of a shell it is a name like any other."""
-    return UNKNOWN if word.value is not None and "{}" in word.value.split() else word
+    """`{}` stands for a file, wherever it is in a word."""
+    return UNKNOWN if word.value is not None and "{}" in word.value else word
 
 
+OPAQUE = frozenset(
+    """parallel script let compgen complete enable bind prlimit chrt numactl systemd-run nsenter
+    setpriv capsh firejail proot fakeroot unbuffer expect entr rlwrap cpulimit faketime ltrace
+    valgrind perf gdb at batch ssh-agent start-stop-daemon dbus-run-session""".split()
+)
+"""Programs and builtins that run others, in ways that are not looked into."""
 SPECIAL: dict[str, Callable[[tuple[Word, ...]], Inner | None]] = {
     "eval": evaluated,
     "trap": trapped,
@@ -254,8 +296,18 @@ SPECIAL: dict[str, Callable[[tuple[Word, ...]], Inner | None]] = {
     "su": as_user,
     "runuser": as_user,
     "watch": watched,
-    "parallel": opaque,
-    "script": opaque,
     "alias": aliased,
+    "hash": hashed,
+    "declare": declared,
+    "typeset": declared,
+    "local": declared,
+    "export": declared,
+    "readonly": declared,
+    "printf": assigning,
+    "read": assigning,
+    "mapfile": assigning,
+    "readarray": assigning,
+    "unset": assigning,
+    "getopts": assigning,
     "find": found_files,
 }

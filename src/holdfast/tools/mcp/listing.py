@@ -16,7 +16,7 @@ from holdfast.tools.arguments import reader
 from holdfast.tools.base import Access, Arguments, Context, Output, Tool, Touch
 from holdfast.tools.mcp.config import Server
 from holdfast.tools.mcp.names import names
-from holdfast.tools.mcp.schema import parameters
+from holdfast.tools.mcp.schema import is_modest, parameters
 
 if TYPE_CHECKING:
     from mcp import types
@@ -33,7 +33,7 @@ class Wanted:
     tool: str
     arguments: Arguments
     promised: dict[str, object] | None
-    """The schema of what it returns, where the server has given one."""
+    """The schema of what it returns, where the server has given one that can be used."""
 
 
 Call: TypeAlias = Callable[[Wanted, Context], Awaitable[Output]]
@@ -68,9 +68,12 @@ def absent(name: str, known: Iterable[str]) -> str:
 def made(server: Server, name: str, tool: "types.Tool", call: Call) -> Tool:
     schema = parameters(tool.input_schema)
     hints = Hints.of(tool) if server.trust else Hints()
+    promised = tool.output_schema
+    if promised is not None and not is_modest(promised):
+        promised = None  # what comes is shown all the same, unchecked
 
     async def run(arguments: Arguments, context: Context) -> Output:
-        return await call(Wanted(tool.name, arguments, tool.output_schema), context)
+        return await call(Wanted(tool.name, arguments, promised), context)
 
     def touch(arguments: Arguments, _: Path) -> Touch:
         return Touch(hints.access, tuple(texts_in(arguments)) or (name,))
@@ -106,7 +109,8 @@ class Hints:
         if said is None:
             return cls()
         if said.read_only_hint:
-            far = Access.NETWORK if said.open_world_hint else Access.READ
+            # A server that says nothing of it means the open world: so the protocol has it.
+            far = Access.READ if said.open_world_hint is False else Access.NETWORK
             return cls(SideEffect.READ, mutates=False, access=far)
         return cls(SideEffect.IDEMPOTENT) if said.idempotent_hint else cls()
 

@@ -4,11 +4,10 @@ A result that breaks the server's own promise about its shape is passed on all t
 has been made, and whoever reads it is told.
 """
 
-import json
 from base64 import b64decode
 from typing import TYPE_CHECKING
 
-from holdfast.core.jsontext import dumped
+from holdfast.core.jsontext import STRICT, dumped, parsed
 from holdfast.tools.base import Binary, Output
 from holdfast.tools.schema import Book
 
@@ -28,7 +27,7 @@ def output(result: "CallToolResult", schema: dict[str, object] | None) -> Output
             texts.append(part)
     structured = result.structured_content
     if structured is not None and not is_said(structured, texts):
-        texts.append(dumped(structured))
+        texts.append(written(structured))
     if schema is not None and not result.is_error:
         texts += mismatch(structured, schema)
     text = "\n".join(text for text in texts if text)
@@ -64,21 +63,33 @@ def binary(data: str, media: str, name: str) -> Binary | str:
 
 
 def is_said(structured: object, texts: list[str]) -> bool:
-    """Whether a text already holds it, as the protocol asks of servers; twice costs tokens."""
+    """Whether the texts already hold it, as the protocol asks of servers; twice costs tokens."""
     # Many servers wrap a plain text or value: {"result": ...}, {"content": ...}.
     alone = structured
     if isinstance(structured, dict) and len(structured) == 1:
         (alone,) = structured.values()
-    if isinstance(alone, str) and alone == "\n".join(texts):
+    if alone == "\n".join(texts) or any(says(text, (structured, alone)) for text in texts):
         return True
-    for text in texts:
-        try:
-            value = json.loads(text)
-        except ValueError:
-            continue
-        if value in (structured, alone):
-            return True
-    return False
+    # And of a list each item is often a text of its own.
+    items = alone if isinstance(alone, list) and alone else [None]
+    return len(items) == len(texts) and all(
+        item == text or says(text, (item,)) for item, text in zip(items, texts, strict=True)
+    )
+
+
+def says(text: str, values: tuple[object, ...]) -> bool:
+    """It is one of these values, as JSON."""
+    try:
+        return parsed(text, STRICT) in values
+    except (ValueError, RecursionError):
+        return False
+
+
+def written(structured: object) -> str:
+    try:
+        return dumped(structured)
+    except (ValueError, RecursionError):
+        return "[The structured content is nested too deeply to be shown.]"
 
 
 def mismatch(structured: object, schema: dict[str, object]) -> list[str]:
@@ -87,6 +98,6 @@ def mismatch(structured: object, schema: dict[str, object]) -> list[str]:
         return ["[The server promised structured content with this tool and sent none.]"]
     try:
         problems = Book(schema).problems(structured)
-    except ValueError:
-        return []  # the promise itself is broken; that tells nothing about the result
+    except (ValueError, RecursionError):
+        return []  # the promise itself is broken, or the result too large to be held against it
     return [f"[The result is not what the server promised: {one}]" for one in problems[:1]]

@@ -1,12 +1,17 @@
 """Schemas of arguments made small: without what only takes up the model's window.
 
-What is left accepts and refuses exactly what the whole did.
+What is left accepts and refuses exactly what the whole did. A schema that is too large to be read
+with every call, or to be sent with every request, is refused.
 """
 
 from collections.abc import Mapping
 
-from holdfast.core.jsontext import dumped
+from holdfast.core.jsontext import dumped, json_object
 
+LARGEST = 65_536
+"""Characters of a schema. Larger ones would fill most windows, and take seconds to check against."""
+LARGEST = 65_536
+"""Characters of a schema. Larger ones would fill most windows, and take seconds to check against."""
 NOISE = ("title", "$comment", "$id")
 """Keywords that say nothing to a validator, nor to a model that has the names and descriptions.
 `$id` goes only where nothing refers to it."""
@@ -34,13 +39,54 @@ DIFFERENT = ('"items":[', '"dependencies":', '"$ref":')
 
 
 def parameters(schema: Mapping[str, object]) -> str:
-    """The schema of a tool's arguments as text, the same for the same schema."""
-    text = dumped(schema)
+    """The schema of a tool's arguments as text, the same for the same schema; `ValueError` if it
+    is more than can be used."""
+    text = modest(schema)
     whole = small(schema, keep=("$id",) if '"$ref":' in text else ())
     if is_old(str(schema.get("$schema", "")), text):
         whole["$schema"] = schema["$schema"]
     # Some servers of models refuse an object without properties.
     return dumped({"type": "object", "properties": {}, **whole})
+
+
+def modest(schema: Mapping[str, object]) -> str:
+    """The schema as text; `ValueError` if it is too much."""
+    try:
+        text = dumped(schema)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    json_object(text)  # which goes only so deep
+    if len(text) > LARGEST:
+        raise ValueError(f"too large: {len(text)} characters, and at most {LARGEST} can be used")
+    return text
+
+
+def is_modest(schema: Mapping[str, object]) -> bool:
+    try:
+        modest(schema)
+    except ValueError:
+        return False
+    return True
+
+
+def modest(schema: Mapping[str, object]) -> str:
+    """The schema as text; `ValueError` if it is too much."""
+    try:
+        text = dumped(schema)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    json_object(text)  # which goes only so deep
+    if len(text) > LARGEST:
+        raise ValueError(f"too large: {len(text)} characters, and at most {LARGEST} can be used")
+    return text
+
+
+def is_modest(schema: Mapping[str, object]) -> bool:
+    try:
+        modest(schema)
+    except ValueError:
+        return False
+    return True
 
 
 def is_old(dialect: str, text: str) -> bool:

@@ -15,7 +15,7 @@ BEHAVIOUR = sys.argv[1] if len(sys.argv) > 1 else "well"
 PIXEL = "iVBORw0KGgo="
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 NONE = {"type": "object"}
-LOOKS = {"readOnlyHint": True}
+LOOKS = {"readOnlyHint": True, "openWorldHint": False}
 SHAPE = {"type": "object", "properties": {"degrees": {"type": "number"}}, "required": ["degrees"]}
 TOOLS = [
     {"name": "echo", "description": "Say it again.", "inputSchema": TEXT, "annotations": LOOKS},
@@ -29,7 +29,7 @@ TOOLS = [
     {"name": "fail", "inputSchema": NONE},
     {"name": "walk", "inputSchema": NONE},
     {"name": "grow", "inputSchema": NONE},
-    {"name": "where", "inputSchema": NONE},
+    {"name": "where", "inputSchema": NONE, "annotations": {"readOnlyHint": True}},
     {"name": "think", "inputSchema": NONE},
     {"name": "environment", "inputSchema": NONE},
     {"name": "broken", "inputSchema": {"type": "object", "properties": {"a": {"type": 7}}}},

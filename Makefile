@@ -31,7 +31,7 @@ try: .venv/.base ## watch the loop work, offline, in a few seconds
 	@$(BIN)/holdfast demo
 
 test: .venv/.dev ## run the tests; ARGS="-k window" is passed on to pytest
-	@$(BIN)/python -m pytest -q $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
 
 test-real: ## run the tests that need real models; MODELS=folder with their files
 	@if [ -d "$(MODELS)" ]; then $(MAKE) --no-print-directory .venv/.local && \

@@ -189,7 +189,29 @@ watch -n 5 rm -rf x
 exec rm -rf x
 X=1 rm -rf x
 > out rm -rf x
-diff <(rm -rf a) b"""
+diff <(rm -rf a) b
+eval -- rm -rf src
+find src -type f -exec rm ./{} \\;
+tar --remove-files -cf a.tar src
+tar -cf a.tar --to-command=sh x
+GIT_CONFIG_KEY_0=alias.x GIT_CONFIG_VALUE_0='!rm' git x
+git -c clean.requireForce=false clean -d
+git -cclean.requireForce=false clean -d
+git --config-env=a=b status
+git read-tree -u --reset HEAD
+git checkout-index -f -a
+git --shallow-file x reset --hard
+git --strange reset --hard
+git config core.fsmonitor ./evil
+git config --file .git/config core.pager x
+cat < /dev/tcp/127.0.0.1/80
+echo x > /dev/udp/127.0.0.1/53
+exec 3<>/dev/tcp/127.0.0.1/80
+echo 'rm -rf src' | python3 /dev/stdin
+git commit -F - <<E && rm -rf x⏎y⏎E
+cat <<-E⏎⇥$(rm -rf x)⏎⇥E
+echo ${x:-`rm -rf y`}
+echo x > ~+/../out.txt"""
 
 UNKNOWN = """\
 $X -rf /
@@ -221,7 +243,65 @@ source $file
 ! { ls; }
 time { ls; }
 {ls; }
-a && x#y ;⏎=x"""
+a && x#y ;⏎=x
+echo hi⏎\\⏎rm -rf src
+git diff⏎\\⏎rm -rf src
+\\⏎rm -rf src
+ls⏎  \\⏎rm -rf src
+cat <<E⏎`rm -rf src`⏎E
+git commit -F - <<E⏎`rm -rf src`⏎E
+cat <<$E⏎$(rm -rf src)⏎$E⏎
+cat <<E |⏎E⏎ cat⏎rm -rf src⏎E⏎
+cat <<E &&⏎E⏎rm -rf src⏎E⏎
+cat <<E <<F⏎a⏎E⏎b⏎F⏎
+cat <<E\\ F⏎x⏎E F⏎
+cat <<"E F"⏎x⏎E F⏎
+cat <<E"F"⏎x⏎EF⏎
+cat <<''⏎x⏎⏎
+cat <<E "two⏎lines"⏎x⏎E⏎
+bash <<E⏎\\\\rm -rf x⏎E⏎
+[[ 'a[$(touch P)]' -eq 0 ]]
+x='a[$(touch P)]'; ((x))
+for ((i=x;i<0;i++)); do ls; done
+case $((x)) in 1) ls;; esac
+y[x]=1
+x=([a]=1)
+echo ${x[a]}
+echo ${!x}
+echo ${x@P}
+echo ${x:y}
+[[ $x -eq 0 ]]
+[[ -v x[0] ]]
+test -v 'a[$(touch P)]'
+[ -v 'a[$(touch P)]' ]
+[[ -v 'a[$(touch P)]' ]]
+unset 'a[$(touch P)]'
+wait -p 'a[`touch P`]'
+let 'a[$(touch P)]'
+let x
+printf -v 'a[$(touch P)]' x
+printf -v "$x" y
+printf %n x
+read "$x"
+declare -i x=y
+declare -n x=y
+BASH_CMDS[foo]=/bin/rm
+env - rm -rf src
+env -- - rm -rf src
+env a-b=c rm -rf src
+flock l -c 'rm -rf src'
+bash -oc pipefail 'rm -rf src'; bash -oc pipefail "$X"
+time a=b rm -rf src
+source /dev/stdin <<< 'rm -rf src'
+. /proc/self/fd/0
+bash /dev/stdin <<< 'rm -rf src'
+echo 'rm -rf src' | bash /dev/stdin
+mapfile -C 'rm -rf src; :' -c 1 a
+compgen -C 'rm -rf src'
+hash -p /bin/rm foo; foo -rf src
+prlimit --nproc=1 rm -rf src
+chrt 1 rm -rf src
+-rf src"""
 
 HARMLESS = """\
 echo "rm -rf /"
@@ -283,54 +363,195 @@ which rm
 printf '%s\\n' 'rm -rf /'
 # rm -rf /
 true # && rm -rf /
-pytest -k 'reset and hard' 2>&1 | tail -5"""
+pytest -k 'reset and hard' 2>&1 | tail -5
+git commit -F - <<'E'⏎a `quoted` word⏎E
+git commit -m "$(cat <<'EOF'⏎Say $(this) and `that`⏎EOF⏎)"
+cat <<-E > new.txt⏎⇥x⏎⇥E
+python - <<'EOF' | head⏎x << 2⏎EOF
+docker run \\⏎  -v a:b \\⏎  image
+echo $((1 + 2)) ${x:-a} ${#x} ${x%.py} ${x//a/b}
+[[ 1 -eq 1 ]] && [ "$x" -eq 1 ]
+git -c user.name=me commit -m x
+git config user.name me
+printf '%s\\n' "$x"
+read line
+declare -a x"""
 
 READS = """\
 ls
 ls -la src | head -5
 cat a.txt b.txt
-cat < a.txt
+cat -n "a b.txt" 'c d'.txt
 head -n 3 a; tail -5 b
+head -n3 a
 pwd && whoami
 git status
 git status --short
 git diff
 git --no-pager diff HEAD~1 -- src
 git log --oneline -5
+git log -n 3 --stat
 git show HEAD:a.py
 git branch
 git branch -a
 git remote -v
 git stash list
-git grep foo
+git grep -n foo
+git blame a.py
+git rev-parse HEAD
 rg foo
 rg -n 'a b' src
+rg -n --type py foo
 grep -rn foo . | wc -l
+grep -rn 'foo$' src --include='*.py'
 find . -name '*.py'
 find . -type f -newer a | sort | uniq -c
+find . -not '(' -name a -o -mtime -1 ')'
 sort -u a
 sed -n '1,20p' a.py
 sed -n '5p' a.py
+sed -n '/def x/,$p' a.py
 echo hello
 [ -f a ] && cat a
 test -d src
 cd src && ls
 ls 2>/dev/null
-ls > /dev/null 2>&1
+ls 2> /dev/null
+ls 2>&1 | head
 python --version
 command -v python
 date +%F
-wc -l *.py
-timeout 5 ls
-LC_ALL=C ls
+wc -l ./*.py
+cat src/*.py
+grep foo test*.py
 du -sh . && df -h
-diff a b
-jq .name package.json
-if [ -f a ]; then cat a; else ls; fi
-printf '%s' x
-env"""
+diff -u a b
+jq -r .name package.json
+jq '.a[0] | keys' package.json
+ps aux
+file a
+stat a
+tree -L 2"""
 
 NOT_ONLY_READS = """\
+cat < a.txt
+ls > /dev/null
+ls⏎pwd
+ls & pwd
+ls |& cat
+ls # comment
+timeout 5 ls
+LC_ALL=C ls
+if [ -f a ]; then cat a; fi
+for f in a b; do cat a; done
+( ls )
+{ ls; }
+! ls
+printf '%s' x
+env
+printenv
+set
+export
+ps axeww
+ps e
+ps auxeww
+ps -E
+arch
+cargo --version
+npm --version
+exit
+unset x
+wc -l *.py
+cat *
+ls -*
+uniq *.txt
+uniq ./*.txt
+sort *
+sort ./*
+sed -n 1p *
+sed -n 1p ./*
+rg foo *
+git grep foo *
+git diff ./*
+cat [ab]
+cat ./[ab]*
+cat ./*'*'
+cat ~+/../secret.txt
+cat ~me/x
+cat a:~/x
+cat x=~/y
+cat a\\ b
+cat "a\\"b"
+cat "$x"
+cat 'a'$'b'
+echo `ls`
+echo "`ls`"
+echo $(ls)
+echo {a,b}
+grep -R x .
+grep -Rh . .
+ls -RL
+ls -LR
+ls -H x
+diff -r a b
+diff -l a b
+du -L x
+tree -l
+file -f list
+file -bf list
+file -L x
+wc --files0-from=x
+md5sum -c sums
+find -L .
+find . -follow
+cd
+cd -
+cd ..
+cd a && cd b && ls
+cd a; ls
+ls && cd a
+ls; cd a && ls
+cd -P a && ls
+date -f x
+date 0101
+hostname x
+tail -f x
+head -n -x a
+tr a b c
+test -v a
+[ a -eq b ]
+[ -f a -o -f b ]
+command ls
+type -x
+jq env .
+jq 'input' a
+jq '$ENV' a
+jq 'import "a" as b; .' x
+jq -f prog x
+jq -L dir . x
+xxd a b
+git help status
+git config --list
+git config --get user.name
+git remote show origin
+git diff --no-index a b
+git log --show-signature
+git grep -f x y
+git ls-files -X x
+git status --out=x
+git reflog expire
+git stash drop
+git stash show --output=x
+git version --build-options x --output=y
+git var GIT_EDITOR
+git cat-file --textconv a
+git cat-file --filters a
+git rev-parse --parseopt
+git describe --dirty
+sed -n 1p -i a
+sed -n -i 1p a
+sed -n '1w x' a
+sed -n '/a/e' a
 sed -i s/a/b/ x
 sed -n 'w out' x
 sed -n '1e rm x' x
@@ -341,16 +562,21 @@ find . -exec cat {} +
 find . -fprint out
 find . -ok rm {} \\;
 sort -o a a
+sort -oa a
+sort -uoa a
 sort --output=a a
 sort --outp a a
 sort --compress-program=evil a
+sort -T x a
 git diff --output=x
 git diff --outp=x
 git diff --ext-diff
 git grep -O foo
+git grep -Ofoo x
 git grep --open-files-in-pager=evil x
 git -c core.pager=evil log
 git -C /elsewhere status
+git -p log
 git branch topic
 git branch -D topic
 git tag v1
@@ -360,7 +586,10 @@ git remote add a b
 git fetch
 git commit -m x
 rg --pre evil x
+rg -z x
+rg -L x
 fd -x rm
+fd -l
 uniq a b
 hostname evil
 date -s 2020-01-01
@@ -368,13 +597,18 @@ tree -o out
 file -C -m x
 awk '{ print }' a
 less a
+man a
+tar tf a
 xargs cat
 tee out
 touch a
 mkdir a
 cat a > b
 cat a >> b
-echo $(ls)
+cat a 2> b
+cat a 2>b
+cat a2>&1
+cat a 2>&1b
 cat $FILE
 cat "$HOME/x"
 ls *.{a,b}
@@ -384,6 +618,7 @@ GIT_EXTERNAL_DIFF=./x git diff
 export PATH=.
 ./ls
 /tmp/ls
+/bin/ls
 bin/cat a
 ls() { touch x; }; ls
 python a.py
@@ -398,7 +633,7 @@ sudo ls"""
 
 
 def one_per_line(table: str) -> list[str]:
-    return [line.replace("⏎", "\n") for line in table.split("\n")]
+    return [line.replace("⏎", "\n").replace("⇥", "\t") for line in table.split("\n")]
 
 
 @pytest.mark.parametrize("command", one_per_line(DESTROYS))
@@ -445,7 +680,7 @@ def test_what_may_write_or_run_something_does_not_only_read(command: str) -> Non
 def test_the_tables_are_as_large_as_they_should_be() -> None:
     tables = (DESTROYS, UNKNOWN, HARMLESS, READS, NOT_ONLY_READS)
 
-    assert sum(len(one_per_line(table)) for table in tables) > 330
+    assert sum(len(one_per_line(table)) for table in tables) > 600
 
 
 @pytest.mark.parametrize(
@@ -459,7 +694,16 @@ def test_the_tables_are_as_large_as_they_should_be() -> None:
         ("'git diff' x", ("'git diff' x",)),
         ("echo 'a b' \"c\" d\\ e", ("echo 'a b' c 'd e'",)),
         ("FOO=1 make", ("FOO=1 make", "make")),
-        ("foo=1 make", ("make",)),
+        ("foo=1 make", ("foo=1 make", "make")),
+        (
+            "npm_config_script_shell=./x npm test",
+            ("npm_config_script_shell=./x npm test", "npm test"),
+        ),
+        ("npm_config_script_shell=./x; npm test", ("npm_config_script_shell=./x", "npm test")),
+        ("x=1; make", ("make",)),
+        ("CI=1 make", ("make",)),
+        ("git commit -F - <<E\nx\nE", ("git commit -F -",)),
+        ("python3 - a <<'E' && ls\nx\nE", ("python3 - a", "ls")),
         ("timeout 5 nice make", ("make",)),
         ("sudo -u me make", ("sudo -u me make", "make")),
         ("bash -c 'a; b'", ("bash -c 'a; b'", "a", "b")),

@@ -453,6 +453,22 @@ Replaced 1 place in a.py.
     assert here.blobs == {"b1": CODE.encode()}
 
 
+@pytest.mark.timeout(20)
+async def test_the_closest_of_many_long_lines_is_found(
+    tools: dict[str, Tool], here: OneCall
+) -> None:
+    lines = [f"{number:05} {'ab' * 90} {number % 7} {'ba' * 5}" for number in range(20_000)]
+    lines[12_345] = f"{'the quick brown fox ' * 8}and the dog"
+    (here.workspace / "a.txt").write_text("\n".join(lines))
+    old = f"{'the quick brown fox ' * 8}and the cat"
+
+    said = await wrong(tools["edit_file"], here, path="a.txt", old=old, new="x")
+    none = await wrong(tools["edit_file"], here, path="a.txt", old="ba" * 90, new="x")
+
+    assert said.endswith(f"The closest, from line 12346:\n{lines[12_345]}")
+    assert "The closest, from line " in none
+
+
 async def test_an_edit_that_does_not_fit_is_answered_with_what_is_there(
     tools: dict[str, Tool], here: OneCall
 ) -> None:

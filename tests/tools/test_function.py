@@ -16,7 +16,9 @@ import anyio
 import pydantic
 import pytest
 
+from holdfast.core.events import ToolFinished
 from holdfast.core.limits import Usage
+from holdfast.core.messages import ToolCall
 from holdfast.core.tools import Keep, SideEffect, ToolSpec
 from holdfast.tools.base import (
     Access,
@@ -31,9 +33,12 @@ from holdfast.tools.base import (
     ToolError,
     Touch,
 )
-from holdfast.tools.function import FunctionTool, tool
+from holdfast.tools.function import AccessName, FunctionTool, tool
+from holdfast.tools.gateway import Gateway, Permissions, Toolbox
+from holdfast.tools.permissions import Mode
 from holdfast.tools.threads import in_loop
 from tests.tools import typed_tools
+from tests.tools.door import NO, ListDoor
 
 
 @dataclass
@@ -157,9 +162,55 @@ def test_paths_are_what_rules_are_held_against() -> None:
     @tool(access=Access.EDIT)
     def move(source: Path, target: Annotated[Path, "where to"], why: str = "") -> None: ...
 
-    touched = move.touch({"source": "../a", "target": "/etc/b", "why": "x"}, Path("/work/here"))
+    touched = move.touch({"source": "./a", "target": "src/../b", "why": "x"}, Path("/work/here"))
 
-    assert touched == Touch(Access.EDIT, ("/work/a", "/etc/b"))
+    assert touched == Touch(Access.EDIT, ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("access", "path", "danger"),
+    [
+        ("edit", "../a", "{above}/a is outside the workspace"),
+        ("edit", "link/a", "{above}/a is outside the workspace"),
+        ("edit", ".git/config", ".git/config can change what is run or allowed later"),
+        ("edit", "a", ""),
+        ("read", "../a", "{above}/a is outside the workspace"),
+        ("read", ".git/config", ""),
+        ("execute", "../a", ""),
+    ],
+)
+def test_a_path_that_leaves_the_workspace_is_a_danger(
+    access: AccessName, path: str, danger: str, tmp_path: Path
+) -> None:
+    workspace = tmp_path / "here"
+    workspace.mkdir()
+    (workspace / "link").symlink_to(tmp_path)
+
+    @tool(access=access)
+    def use(path: Path) -> None: ...
+
+    assert use.touch({"path": path}, workspace).danger == danger.format(above=tmp_path)
+
+
+async def test_a_function_that_edits_outside_the_workspace_is_asked_about(tmp_path: Path) -> None:
+    @tool(access="edit", approve=False)
+    def write(path: Path) -> str:
+        return f"wrote {path.name}"
+
+    permissions = Permissions(Mode.ACCEPT_EDITS)
+    gate = Gateway(Toolbox([write]), tmp_path, permissions=permissions)
+    door = ListDoor([NO])
+
+    await gate.perform(ToolCall("c1", "write", '{"path": "a"}'), door)
+    await gate.perform(ToolCall("c2", "write", '{"path": "../a"}'), door)
+
+    assert [question.why for question in door.questions] == [
+        f"{tmp_path.parent / 'a'} is outside the workspace."
+    ]
+    assert [event.text for event in door.events if isinstance(event, ToolFinished)] == [
+        "wrote a",
+        "Not run. The user said no.",
+    ]
 
 
 class Colour(Enum):

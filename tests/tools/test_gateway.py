@@ -1,7 +1,10 @@
 """The one way to every tool. The door is a list; the tools are real coroutines and threads."""
 
+import subprocess
+import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -17,6 +20,7 @@ from holdfast.core.events import (
     ToolStarted,
     Verdict,
 )
+from holdfast.core.jsontext import dumped
 from holdfast.core.messages import ToolCall
 from holdfast.core.tools import SideEffect
 from holdfast.tools import running
@@ -25,17 +29,20 @@ from holdfast.tools.base import (
     Arguments,
     Binary,
     Context,
+    Filled,
+    Form,
     Output,
     Progress,
     Run,
     Tool,
     ToolError,
 )
+from holdfast.tools.files import file_tools
 from holdfast.tools.function import tool
 from holdfast.tools.gateway import Answer, Gateway, Permissions, Scope, Toolbox
 from holdfast.tools.permissions import Mode, Rules
 
-from .door import NO, YES, ListDoor, a_tool
+from .door import NO, YES, Hand, ListDoor, a_tool
 
 SHELL = a_tool("run_shell", access=Access.EXECUTE, subject="command")
 WRITE = a_tool("write_file", access=Access.EDIT, subject="path")
@@ -383,7 +390,185 @@ async def test_what_ends_the_program_is_no_failure_of_the_tool() -> None:
         await came_of(run)
 
 
+async def test_a_tool_that_ends_the_program_has_failed_and_the_program_goes_on() -> None:
+    async def run(arguments: Arguments, context: Context) -> object:
+        sys.exit(3)
+
+    assert await came_of(run) == [
+        STARTED,
+        finished(
+            Outcome.FAILED,
+            "The tool tried to end the program (SystemExit(3)). It goes on; the tool failed.",
+        ),
+    ]
+
+
+INTERRUPTED = """
+import anyio
+from holdfast.core.messages import ToolCall
+from tests.tools.door import ListDoor, a_tool
+from tests.tools.test_gateway import gateway
+
+async def run(arguments, context):
+    raise KeyboardInterrupt
+
+async def main():
+    door = ListDoor()
+    try:
+        await gateway(a_tool("look", run)).perform(ToolCall("c1", "look", "{}"), door)
+    finally:
+        print([type(event).__name__ for event in door.events])
+
+anyio.run(main)
+"""
+
+
+def test_an_interrupt_inside_a_tool_ends_the_program_and_leaves_its_outcome_open() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=30
+    )
+
+    assert done.returncode != 0
+    assert done.stdout == "['ToolStarted']\n"
+    assert done.stderr.endswith("KeyboardInterrupt\n")
+
+
+# --- what must not be seen, or written ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        (WRITE, '{"path": ".env", "content": "KEY=[secret: api key]"}'),
+        (SHELL, '{"command": "echo [secret: named] > a"}'),
+        (
+            a_tool("fetch", access=Access.NETWORK, effect=SideEffect.READ),
+            '{"q": "[secret: token]"}',
+        ),
+        (a_tool("act", access=Access.READ, effect=SideEffect.UNSAFE), '{"q": "[secret: token]"}'),
+    ],
+)
+async def test_what_stands_for_a_secret_is_not_written_or_sent(tool: Tool, arguments: str) -> None:
+    [event] = await performed(gateway(tool, mode=Mode.AUTO), call(tool.name, arguments))
+
+    assert isinstance(event, ToolFinished)
+    assert event.outcome is Outcome.NOT_RUN
+    assert "it stands where a secret was, which you are not shown" in event.text
+    assert "ask the user" in event.text
+
+
+async def test_what_stands_for_a_secret_may_be_looked_for() -> None:
+    looked = '{"q": "[secret: token]"}'
+
+    assert await performed(gateway(a_tool("look")), call("look", looked)) == [
+        STARTED,
+        finished(Outcome.DONE, looked),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("deny", "ask", "path", "left"),
+    [
+        ([], [], "", ["a/.env", "a/b.txt", "keys/id", "keys/old/id"]),
+        (["read(.env)"], [], "", ["a/b.txt", "keys/id", "keys/old/id"]),
+        (["read(keys/**)"], [], "", ["a/.env", "a/b.txt"]),
+        (["read(keys)"], [], "", ["a/.env", "a/b.txt"]),
+        ([], ["read(keys/old/**)"], "", ["a/.env", "a/b.txt", "keys/id"]),
+        ([], ["read(keys/**)"], "keys", ["keys/id", "keys/old/id"]),
+        (["read(.env)"], ["read(keys/**)"], "keys", ["keys/id", "keys/old/id"]),
+        (["edit(.env)", "run_shell(*)", "read(c.txt)"], [], "a", ["a/.env", "a/b.txt"]),
+        (["search_files(*.txt)"], [], "a", ["a/.env"]),
+    ],
+)
+@pytest.mark.parametrize("contains", ["KEY", "K(E|X)Y"])
+async def test_a_search_leaves_out_what_rules_forbid_or_ask_about(
+    deny: list[str], ask: list[str], path: str, left: list[str], contains: str, tmp_path: Path
+) -> None:
+    for name in ("a/.env", "a/b.txt", "keys/id", "keys/old/id"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("KEY=1\n")
+    rules = Rules.parse(deny=deny, ask=ask)
+    gate = Gateway(Toolbox(file_tools()), tmp_path, permissions=Permissions(Mode.ASK, rules))
+    door = FolderDoor(answers=[YES], root=tmp_path)
+
+    await gate.perform(call("search_files", dumped({"path": path, "contains": contains})), door)
+
+    *_, event = door.events
+    assert isinstance(event, ToolFinished)
+    lines = event.text.splitlines()
+    assert [line.partition(":")[0] for line in lines if not line.startswith("[")] == left
+    hidden = (2 if path else 4) - len(left)
+    note = (
+        f"[{hidden} file{'s' * (hidden > 1)} left out, which the user's rules forbid or ask about]"
+    )
+    assert lines[len(left) :] == ([note] if hidden else [])
+
+
+async def test_a_listing_leaves_out_what_rules_forbid_or_ask_about(tmp_path: Path) -> None:
+    for name in (".env", "a.txt", "b.txt"):
+        (tmp_path / name).write_text("12345")
+    rules = Rules.parse(deny=["read(.env)"], ask=["list_dir(b.*)"])
+    gate = Gateway(Toolbox(file_tools()), tmp_path, permissions=Permissions(Mode.ASK, rules))
+    door = FolderDoor(root=tmp_path)
+
+    await gate.perform(call("list_dir", '{"hidden": true}'), door)
+
+    told = "a.txt  5 B\n[2 left out, which the user's rules forbid or ask about]"
+    assert door.events == [STARTED, finished(Outcome.DONE, told)]
+
+
+@dataclass
+class FolderDoor(ListDoor):
+    root: Path = Path()
+
+    def context(self, call: ToolCall, tool: Tool) -> Context:
+        return Hand(call.id, self.progress.append, workspace=self.root)
+
+
 # --- time and cancellation --------------------------------------------------------------------
+
+
+class SlowPerson(ListDoor):
+    """Answers when a call that began later, with as little time, has run out of it."""
+
+    def context(self, call: ToolCall, tool: Tool) -> Context:
+        return Thinking(call.id, self.progress.append)
+
+
+class Thinking(Hand):
+    async def ask(self, form: Form) -> Filled:
+        async def run(arguments: Arguments, context: Context) -> object:
+            await anyio.sleep_forever()
+            return "never"
+
+        [_, twin] = await came_of(run, within=0.05)
+        assert isinstance(twin, ToolFinished)
+        return Filled(accepted=twin.outcome is Outcome.TIMED_OUT)
+
+
+async def test_the_time_a_person_takes_to_answer_is_not_the_tools() -> None:
+    async def run(arguments: Arguments, context: Context) -> object:
+        async with anyio.create_task_group() as group:  # the first answer does not start the clock
+            group.start_soon(context.ask, Form("Who?"))
+            group.start_soon(context.ask, Form("Which?"))
+        return (await context.ask(Form("When?"))).accepted
+
+    door = SlowPerson()
+    events = await performed(gateway(a_tool("look", run, timeout=0.05)), call("look"), door)
+
+    assert events == [STARTED, finished(Outcome.DONE, "true")]
+
+
+async def test_after_the_answer_the_time_runs_on() -> None:
+    async def run(arguments: Arguments, context: Context) -> object:
+        await context.ask(Form("Who?"))
+        await anyio.sleep_forever()
+        return "never"
+
+    assert await came_of(run, within=0.05) == [
+        STARTED,
+        finished(Outcome.TIMED_OUT, "look was stopped: it took longer than 0.05 seconds."),
+    ]
 
 
 async def test_a_tool_that_takes_too_long_is_stopped() -> None:
@@ -452,6 +637,37 @@ async def test_a_thread_that_does_not_stop_is_abandoned_and_its_late_result_reco
     assert "abandoned" in events[1].text
     await next_event(door, go_on.set)
     assert events[2:] == [finished(Outcome.DONE, "after all")]
+
+
+class CountingDoor(ListDoor):
+    begun = 0
+
+    def spawn(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        self.begun += 1
+        super().spawn(work)
+
+
+async def test_steps_that_were_given_up_between_two_bring_no_late_result() -> None:
+    go_on = threading.Event()
+
+    def steps() -> Iterator[object]:
+        go_on.wait(10)
+        yield Progress("half way")
+        yield "the other half"
+
+    @tool(timeout=0.01, effect="read")
+    def slow() -> Iterator[object]:
+        return steps()
+
+    door = CountingDoor()
+    events = await performed(gateway(slow), call("slow"), door)
+    go_on.set()
+    with anyio.fail_after(5):
+        while running.hung():
+            await anyio.lowlevel.checkpoint()
+
+    assert [getattr(event, "outcome", None) for event in events] == [None, Outcome.TIMED_OUT]
+    assert door.begun == 1
 
 
 async def test_a_late_result_that_nobody_takes_disturbs_nobody() -> None:

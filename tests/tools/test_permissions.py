@@ -358,10 +358,15 @@ def test_a_rule_that_cannot_be_meant_gets_a_sentence(text: str, sentence: str) -
     [
         ("git diff HEAD~1", "run_shell(git diff *)"),
         ("git --no-pager log", "run_shell(git --no-pager log)"),
+        ("git log", "run_shell(git log *)"),
         ("git config alias.x '!sh'", "run_shell(git config alias.x '!sh')"),
         ("npm run build --prod", "run_shell(npm run build *)"),
         ("pytest -q tests", "run_shell(pytest *)"),
         ("python build.py --all", "run_shell(python build.py --all)"),
+        ("git diff --output=x", "run_shell(git diff --output=x)"),
+        ("npm test", "run_shell(npm test *)"),
+        ("npm test --script-shell ./x", "run_shell(npm test --script-shell ./x)"),
+        ("cat /etc/hosts", "run_shell(cat /etc/hosts)"),
         ("sudo ls", "run_shell(sudo ls)"),
         ("rm *.pyc", "run_shell(rm \\*.pyc)"),
         ("./configure --x", "run_shell(./configure --x)"),
@@ -369,6 +374,47 @@ def test_a_rule_that_cannot_be_meant_gets_a_sentence(text: str, sentence: str) -
 )
 def test_the_rule_that_is_offered_for_a_command_is_narrow(command: str, rule: str) -> None:
     assert suggestion(SHELL, touch_of(SHELL, command)) == rule
+
+
+@pytest.mark.parametrize(
+    "command",
+    """python3.11 x|pypy3 x|nodejs x|gawk x|tar xf a|poetry run x|uv run python x|npm exec x|npm install
+    |pnpm dlx x|make test|git fetch|git pull|git clone x|git submodule x|git bisect x|git archive x
+    |git ls-remote x|sqlite3 x|vim x|man x|gdb x|bundle x|at x|crontab x|gh api x|awk x|sed x
+    |kubectl get x|terraform plan|docker run x|cat x|ls|find|curl x|pip install x|just x""".replace(
+        "\n    ", ""
+    ).split("|"),
+)
+def test_no_wildcard_is_offered_for_what_may_run_anything(command: str) -> None:
+    assert suggestion(SHELL, touch_of(SHELL, command)) == f"run_shell({command})"
+
+
+@pytest.mark.parametrize(
+    ("rule", "command"),
+    [
+        ("git diff *", "git diff --no-index --output=/tmp/x /dev/null e.txt"),
+        ("git diff *", "git diff --outp=x"),
+        ("git *", "git -c core.pager=x log"),
+        ("git *", "git -C elsewhere status"),
+        ("git fetch *", "git fetch --upload-pack=./x ."),
+        ("git fetch *", "git fetch ext::sh"),
+        ("git log *", "git log --ext-diff -p"),
+        ("git grep *", "git grep -Osh x"),
+        ("find *", "find . -exec sh"),
+        ("sort *", "sort -oout x"),
+        ("rg *", "rg --pre=sh x"),
+        ("sed *", "sed -i s/a/b/ x"),
+        ("npm test *", "npm test --script-shell=./x"),
+        ("pytest *", "pytest --basetemp=src"),
+        ("git diff *", "git diff 'open"),
+    ],
+)
+def test_a_wildcard_does_not_stand_for_options_that_write_or_run_something(
+    rule: str, command: str
+) -> None:
+    assert ruled(SHELL, command, allow=(f"run_shell({rule})",)) is Ruling.ASK
+    if "'" not in command:
+        assert ruled(SHELL, command, allow=(f"run_shell({command} *)",)) is Ruling.ALLOW
 
 
 def test_the_rule_that_is_offered_for_a_change_is_its_folder() -> None:

@@ -5,5 +5,5 @@ Read it in this order: `messages` (what is said), `tools` and `limits` (what is 
 it. Then `state`, `fold` and `rounds` (how events make a state), `history`, `window` and `eviction`
 (what the model sees), `guards` (why a run stops), `ledger` and `claims` (what it may say it did),
 `instructions` (what the harness says), `tokens` (how big things are), `cut`, `digest`, `jsontext`
-(how things get smaller) and `trail` (a list that shares).
+(how things get smaller), `trail` (a list that shares) and `copies` (values that change).
 """

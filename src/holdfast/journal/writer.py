@@ -23,8 +23,8 @@ MOST = 1_000
 """Pieces of work in one commit, so that the first of them need not wait for ever."""
 LINGER = 0.01
 """Seconds that work for which nobody waits may wait for company."""
-IDLE = 0.05
-"""Seconds without work after which what can wait is done."""
+LOOKS = 10
+"""How often it looks for work, and finds none, before it does what can wait and falls asleep."""
 
 
 class Promise(Generic[T]):
@@ -172,7 +172,7 @@ class Writer:
     def _turn(self, db: sqlite3.Connection) -> bool:
         """One commit, or one idle moment; False at the end."""
         try:
-            first = self._queue.get(timeout=IDLE)
+            first = self._next()
         except Empty:
             self._quietly(db, self._idly)
             try:
@@ -180,9 +180,6 @@ class Writer:
             except Empty:
                 self._quietly(db, self._beat)
                 return True
-        # As long as nobody waits, more may come: a commit and a switch of threads are dear.
-        self._hurry.wait(LINGER)
-        self._hurry.clear()
         batch = self._batch(first)
         work = [each for each in batch if each is not None]
         if work:
@@ -195,6 +192,16 @@ class Writer:
             self._quietly(db, self._idly)
             return False
         return True
+
+    def _next(self) -> Work | None:
+        """Looks for work now and then, as long as there was some lately. It is not woken by each
+        piece: to wake a thread costs more than most of them, and for most of them nobody waits."""
+        for _ in range(LOOKS):
+            self._hurry.wait(LINGER)
+            self._hurry.clear()
+            if not self._queue.empty():
+                break
+        return self._queue.get_nowait()
 
     def _batch(self, first: Work | None) -> list[Work | None]:
         batch = [first]

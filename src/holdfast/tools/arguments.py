@@ -45,7 +45,6 @@ MOST_PROBLEMS = 8
 LONGEST_NAME = 64
 """Characters of a name that is held against others. It takes the square of them."""
 NAMES_COMPARED = 500
-NAMES_COMPARED = 500
 ALMOST = 0.85
 
 

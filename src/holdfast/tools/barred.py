@@ -6,6 +6,7 @@ for each call, `running` sets them; what a pattern means is `patterns`.
 """
 
 from contextvars import ContextVar
+from functools import lru_cache
 
 from holdfast.tools.patterns import Kind, Pattern
 
@@ -17,6 +18,14 @@ def is_barred(path: str, patterns: tuple[str, ...]) -> bool:
     """A pattern speaks of it, or of a folder that it is in."""
     if not patterns:
         return False
-    parts = path.rstrip("/").split("/")
-    folders = ["/".join(parts[: place + 1]) for place in range(len(parts))]
-    return any(Pattern(one).hits(each, Kind.PATH) for one in patterns for each in folders if each)
+    return speaks_of(path, patterns) or is_folder_barred(path.rpartition("/")[0], patterns)
+
+
+@lru_cache(maxsize=1024)  # a search asks for each file of a folder
+def is_folder_barred(path: str, patterns: tuple[str, ...]) -> bool:
+    ends = [place for place, letter in enumerate(path) if letter == "/"]
+    return any(speaks_of(path[:end], patterns) for end in (*ends, len(path)) if end)
+
+
+def speaks_of(path: str, patterns: tuple[str, ...]) -> bool:
+    return any(Pattern(one).hits(path, Kind.PATH) for one in patterns)

@@ -5,10 +5,11 @@ few are looked at before and after. What a program does with them in between is 
 """
 
 import os
+import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Self
 
@@ -16,7 +17,8 @@ from holdfast.tools.repository import are_known
 
 MOST = 500
 """Files that are kept; what is beyond is not."""
-LARGEST = 1_000_000
+LARGEST = 100_000
+"""Bytes of one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,85 +35,88 @@ class Guarded:
     files: dict[str, Kept]
     whole: bool
     """Nothing was too large or too much to be kept; then what is new can be told."""
-    had_git: bool
 
     @classmethod
     def of(cls, workspace: Path) -> Self:
         files: dict[str, Kept] = {}
         whole = True
-        for name in names(workspace):
+        for name in islice(names(workspace), MOST + 1):
             kept = looked_at(workspace / name)
             if kept is None or len(files) >= MOST:
                 whole = False
             else:
                 files[name] = kept
-        return cls(workspace, files, whole, (workspace / ".git").is_dir())
+        return cls(workspace, files, whole)
 
     def restored(self) -> tuple[str, ...]:
         """Put back what was changed; the names of what was."""
-        now = set(names(self.workspace))
+        now = set(islice(names(self.workspace), 4 * MOST))
         changed = [name for name, kept in self.files.items() if self.was_changed(name, kept)]
-        if self.whole:
-            changed += [name for name in sorted(now - self.files.keys()) if self.is_unwanted(name)]
-        return tuple(name for name in changed if self.put_back(name))
+        new = sorted(now - self.files.keys()) if self.whole else []
+        # What is new goes first: it may stand where something else belongs.
+        return tuple(map(self.put_back, [*filter(self.is_unwanted, new), *changed]))
 
     def was_changed(self, name: str, kept: Kept) -> bool:
         if name.startswith(".git/") and not (self.workspace / ".git").is_dir():
             return False  # the whole repository is gone: that is another matter
-        now = looked_at(self.workspace / name)
-        if now == kept:
-            return False
-        # Git itself writes down remotes and branches; that names no program.
-        harmless = name == ".git/config" and now is not None and now.content is not None
-        return not (harmless and are_known((now.content or b"").decode(errors="replace")))
+        return looked_at(self.workspace / name) != kept and not self.is_harmless(name)
 
     def is_unwanted(self, name: str) -> bool:
-        """A new file: the settings of a new repository are its own affair if they are harmless."""
-        if name.endswith(".sample"):
-            return False
-        kept = looked_at(self.workspace / name)
-        if name == ".git/config" and kept is not None and kept.content is not None:
-            return not are_known(kept.content.decode(errors="replace"))
-        return True
+        """A new file, save those that git makes with every repository."""
+        return not name.endswith(".sample") and not self.is_harmless(name)
 
-    def put_back(self, name: str) -> bool:
-        place, kept = self.workspace / name, self.files.get(name)
-        if not leads_straight(self.workspace, place.parent):
-            with suppress(OSError):
-                first = self.workspace / Path(name).parts[0]
-                (first if first.is_symlink() else place.parent).unlink()
-        try:
-            if place.is_symlink() or place.exists():
-                place.unlink()
-            if kept is None:
-                return True
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if kept.content is None:
-                place.symlink_to(kept.target)
-            else:
-                place.write_bytes(kept.content)
-                place.chmod(kept.mode)
-        except OSError:
+    def is_harmless(self, name: str) -> bool:
+        """Git itself writes down remotes and branches; that names no program."""
+        now = looked_at(self.workspace / name) if name == ".git/config" else None
+        if now is None or now.content is None:
             return False
-        return True
+        return are_known(now.content.decode(errors="replace"))
+
+    def put_back(self, name: str) -> str:
+        """Its name, and whether that failed."""
+        place, kept = self.workspace / name, self.files.get(name)
+        try:
+            self.make_way(Path(name))
+            if kept is not None:
+                place.parent.mkdir(parents=True, exist_ok=True)
+            if kept is not None and kept.content is None:
+                place.symlink_to(kept.target)
+            elif kept is not None:
+                place.write_bytes(kept.content or b"")
+                place.chmod(kept.mode)
+        except OSError as wrong:
+            return f"{name} (which could not be put back: {wrong.strerror})"
+        return name
+
+    def make_way(self, name: Path) -> None:
+        """Take away what stands there now, and links and files where its folders were."""
+        for depth in range(1, len(name.parts) + 1):
+            step = self.workspace.joinpath(*name.parts[:depth])
+            is_last = depth == len(name.parts)
+            if step.is_symlink() or (step.exists() and (is_last or not step.is_dir())):
+                shutil.rmtree(step) if step.is_dir() and not step.is_symlink() else step.unlink()
 
 
 def names(workspace: Path) -> Iterator[str]:
     """Those that are there, from the workspace on. Symlinked folders are not gone into."""
     for name in (".git/config", ".git/config.worktree", ".git/info/attributes"):
-        if leads_straight(workspace, (workspace / name).parent) and os.path.lexists(
-            workspace / name
-        ):
+        if is_there(workspace, name):
             yield name
     for folder in (".git/hooks", ".holdfast"):
-        root = workspace / folder
-        if not leads_straight(workspace, root):
-            if root.is_symlink():
-                yield folder
+        if not is_there(workspace, folder):
             continue
-        for where, _, files in os.walk(root):
-            for file in files:
+        if not leads_straight(workspace, workspace / folder):
+            yield folder
+            continue
+        for where, folders, files in os.walk(workspace / folder):
+            links = [one for one in folders if (Path(where) / one).is_symlink()]
+            for file in (*files, *links):
                 yield (Path(where) / file).relative_to(workspace).as_posix()
+
+
+def is_there(workspace: Path, name: str) -> bool:
+    place = workspace / name
+    return leads_straight(workspace, place.parent) and os.path.lexists(place)
 
 
 def leads_straight(workspace: Path, folder: Path) -> bool:

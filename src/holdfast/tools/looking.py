@@ -214,7 +214,7 @@ def listing(place: Place, *, hidden: bool, barred: tuple[str, ...] = ()) -> str:
         first = ", ".join(shown(name) for name in left[:HIDDEN_NAMED])
         lines.append(f"[{len(left)} hidden: {first}{', ...' * (len(left) > HIDDEN_NAMED)}]")
     if count_barred := len(every) - len(kinds):
-        lines.append(f"[{count_barred} left out: the user's rules forbid or ask about them]")
+        lines.append(f"[{count_barred} left out, which the user's rules forbid or ask about]")
     return "\n".join(lines)
 
 

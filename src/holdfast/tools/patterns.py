@@ -7,7 +7,7 @@ or none: `git diff *` is `git diff` too, and never `git difftool`.
 
 Who allows something is read narrowly, who forbids it widely. So a pattern that forbids also
 crosses slashes, does not care for upper and lower case in paths, and finds a command behind
-`sudo` or a variable. What rules there are and which of them wins is `permissions`.
+`sudo` or a variable, as `commands` does. What rules there are and which of them wins is `permissions`.
 """
 
 import re
@@ -19,6 +19,7 @@ from posixpath import normpath
 from urllib.parse import SplitResult, urlsplit
 
 from holdfast.tools.base import Access
+from holdfast.tools.bash.powers import more_than_asked
 
 WILD = re.compile(r"\\(.)|(\*+)", re.DOTALL)
 QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\`$]|\\.|\$(?!\())*\"|\\.", re.DOTALL)
@@ -28,11 +29,6 @@ UNCERTAIN = re.compile(r"\$['\"]|(?<!\S)#")
 """What changes which quotes count: `$'…'`, and comments. Nobody need allow such a command unseen."""
 SEVERAL = re.compile(r"[;&|<>`\n\r\0]|\$\(|\(\s*\)\s*\{")
 """Outside quotes: more than one command, or one that writes somewhere."""
-ASSIGNED = re.compile(r"^(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|\S)*\s+)+")
-FOREWORDS = frozenset(
-    ("sudo", "doas", "env", "command", "exec", "nohup", "nice", "time", "builtin")
-)
-"""Programs that only run the one that follows."""
 
 
 class Kind(Enum):
@@ -67,8 +63,7 @@ class Pattern:
             case Kind.ADDRESS:
                 return narrow_address(self.text, subject)
             case Kind.COMMAND:
-                text = subject.strip()
-                return (self.exact or is_one_command(text)) and glob(self.text, text)
+                return narrow_command(self, subject.strip())
 
     def hits(self, subject: str, kind: Kind) -> bool:
         """Read widely: what a forbidding rule forbids. Everything it covers, and more."""
@@ -224,18 +219,20 @@ def is_one_command(text: str) -> bool:
     return SEVERAL.search(HARMLESS.sub("", QUOTED.sub("_", text))) is None
 
 
+def narrow_command(pattern: Pattern, command: str) -> bool:
+    """A wildcard is one command's arguments, and never an option that writes or runs something."""
+    if pattern.exact:
+        return glob(pattern.text, command)
+    if not is_one_command(command) or not glob(pattern.text, command):
+        return False
+    return set(more_than_asked(command)) <= set(pattern.text.split())
+
+
 def wide_commands(command: str) -> Iterator[str]:
-    """A command as it was written, and without what people and models put before it."""
+    """A command as it was written, and every command that is in it."""
+    from holdfast.tools.commands import analysed
+
     yield command
     yield normal(command)
-    plain = " ".join(command.split())
-    yield plain
-    while True:
-        plain = ASSIGNED.sub("", plain)
-        word, _, rest = plain.partition(" ")
-        program = re.sub(r"['\"\\]", "", word).rsplit("/", 1)[-1]
-        yield f"{program} {rest}".strip()
-        yield plain
-        if program not in FOREWORDS or not rest:
-            return
-        plain = re.sub(r"^(?:-\S+\s+)+", "", rest)
+    yield " ".join(command.split())
+    yield from analysed(command).parts

@@ -18,13 +18,13 @@ from typing import Self
 
 from holdfast.core.tools import dotted
 from holdfast.tools.base import Access, Tool, Touch
+from holdfast.tools.offers import command_pattern, folder_pattern, host_pattern
 from holdfast.tools.patterns import (
     Kind,
     Pattern,
     address,
     escaped,
     glob,
-    is_one_command,
     kind_of,
     pieces,
 )
@@ -300,21 +300,6 @@ def valid(granted: tuple[str, ...]) -> tuple[Rule, ...]:
 
 # --- what is offered with a question --------------------------------------------------------------
 
-SUBCOMMANDS = frozenset(
-    """git hg svn gh npm pnpm yarn bun cargo go pip uv poetry docker kubectl helm terraform make just
-    apt brew systemctl dotnet gradle mvn rustup""".split()
-)
-"""Programs whose first word after them says what they do."""
-RUNNERS = frozenset(("npm run", "pnpm run", "yarn run", "bun run", "cargo run", "go run", "uv run"))
-"""Here the third word says it."""
-RUNS_ANYTHING = frozenset(
-    """sh bash zsh fish dash ksh python python3 node deno perl ruby php lua osascript pwsh powershell
-    cmd eval source sudo doas su env xargs find parallel ssh scp rsync awk sed tee dd rm mv chmod
-    chown curl wget nc docker kubectl npx bunx uvx pipx watch timeout nohup nice time exec command""".split()
-)
-"""Programs that do whatever their arguments say. Only the very command is offered."""
-PLAIN_WORD = re.compile(r"[A-Za-z][\w.+-]*")
-
 
 def suggestion(tool: Tool, touch: Touch) -> str:
     """The narrow rule that a yes for longer would make; empty where only once makes sense."""
@@ -344,36 +329,3 @@ def suggestion_for_server(tool: Tool, touch: Touch) -> str:
         return rule_name(tool)
     [text, *others] = touch.subjects
     return "" if others or not text.strip() else f"{rule_name(tool)}({escaped(text.strip())})"
-
-
-def command_pattern(command: str) -> str:
-    """The program, with what it is told to do, and any arguments; else the very command."""
-    words = command.split()
-    if not words or not is_one_command(command) or not PLAIN_WORD.fullmatch(words[0]):
-        return escaped(command.strip())
-    known = 1 + (words[0] in SUBCOMMANDS)
-    if " ".join(words[:2]) in RUNNERS:
-        known = 3
-    head = words[:known]
-    told = len(head) == known and all(map(PLAIN_WORD.fullmatch, head))
-    if not told or words[0] in RUNS_ANYTHING or head == ["git", "config"]:
-        return escaped(command.strip())
-    return f"{' '.join(head)} *"
-
-
-def host_pattern(subject: str) -> str:
-    parts = address(subject)
-    return escaped(parts.hostname if parts and parts.hostname else subject)
-
-
-def folder_pattern(paths: tuple[str, ...]) -> str:
-    """The folder that holds them all; of the workspace itself only the one file."""
-    folders = [path.split("/")[:-1] for path in paths]
-    common = []
-    for names in zip(*folders, strict=False):
-        if len(set(names)) > 1:
-            break
-        common.append(names[0])
-    if any(common):
-        return f"{escaped('/'.join(common))}/**"
-    return escaped(paths[0]) if len(set(paths)) == 1 else ""

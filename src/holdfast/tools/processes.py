@@ -1,20 +1,25 @@
 """One command as a process: started, listened to, and ended with all that it started.
 
 Every command runs below `confine`, which stays beside it. Between us there is a pipe, the lifeline:
-when we close it, or die, `confine` ends whatever is left. So no process outlives its call.
+when we close it, or die, `confine` ends whatever is left. If a command ends `confine` itself, what it
+started is found by a variable of the call, and ended by us; one that has cleared it is not found.
 """
 
 import codecs
 import os
 import re
+import secrets
+import signal
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE
 
 import anyio
+from anyio import to_thread
 from anyio.abc import ByteReceiveStream, Process
 
 from holdfast.tools.sandbox import CONFINE, python
@@ -25,13 +30,16 @@ DRAIN = 0.5
 """Seconds to read what is still in the pipes when the command has ended."""
 PATIENCE = 7.0
 """Seconds after the grace in which `confine` must have ended everything, by force."""
+CALL = "HOLDFAST_CALL"
+"""The variable by which the processes of a call are known."""
+ROUNDS = 50
 TELLS_EVERY = 0.1
 MOST_TOLD = 4_000
 """Characters of one piece of progress: people see the rest in the result."""
 ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours and movements
     r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles and links
-    r"|\x1b[PX^_].*?\x1b\\"  # strings for the terminal
+    r"|\x1b[PX^_][^\x1b]*(?:\x1b\\)?"  # strings for the terminal
     r"|\x1b[ -/]*[0-~]",
     re.DOTALL,
 )
@@ -103,6 +111,7 @@ class Running:
     process: Process
     lifeline: int
     status: int
+    said: bytes | None = None
 
     async def ended(self) -> None:
         """Wait until `confine` says how it ended. Not for the process: some versions of Python
@@ -120,7 +129,13 @@ class Running:
             self.lifeline = -1
 
     def outcome(self) -> tuple[int | None, int]:
-        said = os.read(self.status, 64).split()
+        """How the command ended; None if nobody said so, because `confine` was ended first."""
+        if self.said is None:
+            try:
+                self.said = os.read(self.status, 64)
+            except BlockingIOError:
+                return None, 0
+        said = self.said.split()
         return (int(said[0]), int(said[1])) if len(said) == 2 else (None, 0)
 
 
@@ -131,10 +146,13 @@ async def started(
     """`line`: options for `confine`, `--`, and the command. When the block ends, nothing is left."""
     ours, status = os.pipe()
     theirs, lifeline = os.pipe()
+    os.set_blocking(ours, False)
+    mark = secrets.token_hex(16)
     command = (*python(), CONFINE, "--keep", "--grace", str(grace), "--status", str(status), *line)
     try:
         process = await anyio.open_process(
-            command, stdin=theirs, stdout=PIPE, stderr=PIPE, cwd=cwd, env=environment,
+            command, stdin=theirs, stdout=PIPE, stderr=PIPE, cwd=cwd,
+            env={**environment, CALL: mark},
             start_new_session=True, pass_fds=(status,),
         )  # fmt: skip
     except BaseException:
@@ -151,6 +169,8 @@ async def started(
         running.let_go()
         with anyio.CancelScope(shield=True):
             await running.ended_within(grace + PATIENCE)
+            if running.outcome()[0] is None:
+                await to_thread.run_sync(end_marked, mark)
             with anyio.move_on_after(PATIENCE):
                 await process.aclose()
         os.close(ours)
@@ -202,6 +222,32 @@ async def run(
         told.now()
         code, left = running.outcome() if over else (None, 0)
     return Ended(code, out, err, left, timed_out)
+
+
+def end_marked(mark: str) -> None:
+    """End the processes of a call by force, until there are none: new ones may start meanwhile."""
+    sign = f"{CALL}={mark}".encode()
+    for _ in range(ROUNDS):
+        left = [
+            process for process in map(int, filter(str.isdigit, listed())) if bears(process, sign)
+        ]
+        if not left:
+            return
+        for process in left:
+            with suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+
+
+def listed() -> list[str]:
+    """Elsewhere than on Linux nobody can be asked for the environment of a process."""
+    return os.listdir("/proc") if sys.platform == "linux" else []  # noqa: PTH208
+
+
+def bears(process: int, sign: bytes) -> bool:
+    try:
+        return sign in Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
 
 
 class Told:

@@ -123,7 +123,8 @@ def matches_outside(pattern: str, base: Path, root: Path) -> bool:
     """Whether a pattern may match something outside: it starts there, or a symlink leads there."""
     if pattern[0] in "/~" or ".." in pattern or re.search(r"\[", pattern):
         return True
-    matches = list(islice(glob.iglob(pattern, root_dir=base), MOST_MATCHES + 1))
+    found = glob.iglob(pattern, root_dir=base)  # noqa: PTH207  that of Path takes `**` otherwise
+    matches = list(islice(found, MOST_MATCHES + 1))
     if len(matches) > MOST_MATCHES:
         return True
     return any(outside(match, base, root) for match in matches)

@@ -134,7 +134,7 @@ def seek(wanted: Wanted) -> Iterator[str]:
             if not matches(entry.name):
                 continue
             if is_barred(wanted.above + entry.name, wanted.barred):
-                left.barred += 1
+                left.barred += not entry.folder
                 continue
             for line in shown_of(entry, wanted, left):
                 found += 1
@@ -233,7 +233,8 @@ def told(left: Left, stopped: str) -> list[str]:
     if left.unreadable:
         notes.append(f"{left.unreadable} could not be opened")
     if left.barred:
-        notes.append(f"{left.barred} left out: the user's rules forbid or ask about them")
+        files = count(left.barred, "file")
+        notes.append(f"{files} left out, which the user's rules forbid or ask about")
     if left.long:
         notes.append(f"of long lines only the first {LINE_SEARCHED} characters were searched")
     return notes

@@ -28,7 +28,6 @@ from holdfast.tools.base import (
     Tool,
     ToolError,
 )
-from holdfast.tools.commands import analysed
 from holdfast.tools.environment import cleaned_environment, for_reading
 from holdfast.tools.guarded import Guarded
 from holdfast.tools.processes import Ended, run
@@ -186,15 +185,19 @@ async def performed(shell: Shell, arguments: Arguments, context: Context) -> Out
             line = shell.sandbox.confined(command, shell.bounds(workspace, private))
             if not changes_guarded(arguments, workspace):
                 guarded = await to_thread.run_sync(Guarded.of, workspace)
-        ended = await run(
-            line,
-            cwd=workdir,
-            environment=environment,
-            seconds=timeout,
-            grace=shell.grace,
-            tell=lambda text: context.tell(Progress(text)),
-        )
-    restored = await to_thread.run_sync(guarded.restored) if guarded is not None else ()
+        restored: tuple[str, ...] = ()
+        try:
+            ended = await run(
+                line,
+                cwd=workdir,
+                environment=environment,
+                seconds=timeout,
+                grace=shell.grace,
+                tell=lambda text: context.tell(Progress(text)),
+            )
+        finally:
+            # Also when the call is cancelled, so nothing is awaited here.
+            restored = guarded.restored() if guarded is not None else ()
     # In a thread: megabytes of output take their time to be cleaned.
     text = await to_thread.run_sync(told, ended, timeout, shell, restored)
     return Output(text, failed=ended.timed_out or ended.code != 0)

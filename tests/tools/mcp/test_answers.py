@@ -46,6 +46,7 @@ def test_what_the_texts_say_is_not_said_again(texts: list[str], structured: obje
         (["2 found"], {"result": ["a", "b"]}),
         (["1", "2", "3"], {"result": [[1, 2], [3]]}),
         (["None"], {"result": [None]}),
+        (["null"], {"a": 1, "b": 2}),
     ],
 )
 def test_what_the_texts_do_not_say_is_said(texts: list[str], structured: object) -> None:

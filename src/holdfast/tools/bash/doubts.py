@@ -31,8 +31,9 @@ EXPANSION = re.compile(
 COMPARES = ("-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R")
 HIDDEN = re.compile(r"\[.*(\$\(|`|\$\{)", re.DOTALL)
 """A text that runs a command as soon as it is taken for the name of a variable."""
+SUBSTITUTES = ("command_substitution", "arithmetic_expansion", "expansion")
 GAP = re.compile(rb"(?:\s|\\\n)*")
-OPEN = ("string", "raw_string", "ansi_c_string", "comment", "heredoc_body", "heredoc_end", "regex")
+OPEN = ("string_content", "raw_string", "ansi_c_string", "comment", "heredoc_body", "heredoc_end", "regex")
 """Nodes in which any text may stand."""
 
 
@@ -89,8 +90,14 @@ def of_document(node: "Node", source: bytes) -> Iterator[str]:
         at += len(one) + 1
     if end.start_byte != at + len(one) - len(plain):
         yield "a here-document may end elsewhere"
-    if text(start) == delimiter and b"`" in source[first:at]:
+    if text(start) != delimiter:
+        return
+    if b"`" in source[first:at]:
         yield "a here-document holds a backtick, which runs a command"
+    seen = [(n.start_byte, n.end_byte) for n in descendants(node) if n.type in SUBSTITUTES]
+    for sign in re.finditer(rb"\$[({\[]", source[first:at]):
+        if not any(begin <= first + sign.start() < end for begin, end in seen):
+            yield "a here-document holds a substitution that the grammar does not see"
 
 
 def unseen(source: bytes, root: "Node", documents: int) -> Iterator[str]:

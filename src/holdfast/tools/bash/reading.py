@@ -119,7 +119,7 @@ ALLOWED = {
 }  # fmt: skip
 BUILTINS = {"[", "cd", "command", "echo", "false", "pwd", "test", "true", "type", ":"}
 """What bash is itself, and does not look for."""
-LISTS = ([], ["aux"], ["ax"], ["-e"], ["-f"], ["-ef"], ["-A"])
+LISTS: tuple[list[str], ...] = ([], ["aux"], ["ax"], ["-e"], ["-f"], ["-ef"], ["-A"])
 """Uses of `ps` that do not show the environment of processes."""
 FINDS_WITH = frozenset(
     """-name -iname -path -ipath -wholename -regex -iregex -regextype -type -maxdepth -mindepth -size

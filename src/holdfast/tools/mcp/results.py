@@ -71,10 +71,9 @@ def is_said(structured: object, texts: list[str]) -> bool:
     if alone == "\n".join(texts) or any(says(text, (structured, alone)) for text in texts):
         return True
     # And of a list each item is often a text of its own.
-    items = alone if isinstance(alone, list) and alone else [None]
-    return len(items) == len(texts) and all(
-        item == text or says(text, (item,)) for item, text in zip(items, texts, strict=True)
-    )
+    if not isinstance(alone, list) or not alone or len(alone) != len(texts):
+        return False
+    return all(item == text or says(text, (item,)) for item, text in zip(alone, texts, strict=True))
 
 
 def says(text: str, values: tuple[object, ...]) -> bool:

@@ -10,8 +10,6 @@ from holdfast.core.jsontext import dumped, json_object
 
 LARGEST = 65_536
 """Characters of a schema. Larger ones would fill most windows, and take seconds to check against."""
-LARGEST = 65_536
-"""Characters of a schema. Larger ones would fill most windows, and take seconds to check against."""
 NOISE = ("title", "$comment", "$id")
 """Keywords that say nothing to a validator, nor to a model that has the names and descriptions.
 `$id` goes only where nothing refers to it."""
@@ -47,26 +45,6 @@ def parameters(schema: Mapping[str, object]) -> str:
         whole["$schema"] = schema["$schema"]
     # Some servers of models refuse an object without properties.
     return dumped({"type": "object", "properties": {}, **whole})
-
-
-def modest(schema: Mapping[str, object]) -> str:
-    """The schema as text; `ValueError` if it is too much."""
-    try:
-        text = dumped(schema)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    json_object(text)  # which goes only so deep
-    if len(text) > LARGEST:
-        raise ValueError(f"too large: {len(text)} characters, and at most {LARGEST} can be used")
-    return text
-
-
-def is_modest(schema: Mapping[str, object]) -> bool:
-    try:
-        modest(schema)
-    except ValueError:
-        return False
-    return True
 
 
 def modest(schema: Mapping[str, object]) -> str:

@@ -3,9 +3,10 @@
     python -m lab.bench.soak [SESSIONS] [ROUNDS]
 
 Each session makes so many rounds with a tool against a server in a process of its own, all of them
-at once, with the journal on disk. Then all stay open, idle, and their memory is measured: beyond
-the messages themselves, and beside what a bare loop keeps. At the end the process must be as it was:
-no task, thread, file or socket left.
+at once, with the journal on disk. At the end the process must be as it was: no task, thread, file or
+socket left. Then some run again with every allocation counted, and stay open, idle: what is still
+alive of it, beyond the messages themselves, is what an idle session costs. Connections, and what a
+client keeps to encode a message only once, are given up before; the client bounds both for all.
 """
 
 import gc
@@ -13,6 +14,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 from contextlib import AsyncExitStack
 from ctypes import CDLL
 from functools import partial
@@ -36,6 +38,11 @@ from lab.bench import round_cost
 
 GOAL = 50_000
 """Bytes of an idle session beyond its messages."""
+POOLS = ("AnyIO worker", "holdfast tool")
+"""Threads that wait for further work, and end when none comes for ten seconds."""
+WARM = 10
+COUNTED = 100
+"""Sessions whose memory is counted; with every allocation traced they are slow."""
 CHECKED = 50
 """Sessions whose log is folded again and compared."""
 
@@ -56,24 +63,34 @@ def main(sessions: int, rounds: int) -> None:
 
 async def soaked(base: str, sessions: int, rounds: int) -> list[str]:
     faults: list[str] = []
-    await worked(base, 10, rounds, faults)  # imports what is imported late
+    await worked(base, WARM, rounds, faults)  # imports what is imported late
     before = left_open()
     await worked(base, sessions, rounds, faults)
     after = left_open()
     print(f"left open: before {before}, after {after}")
     faults += [f"{name} left: {after[name]}" for name in after if after[name] > before[name]]
+    await worked(base, COUNTED, rounds, faults, counts=True)
     return faults
 
 
-async def worked(base: str, sessions: int, rounds: int, faults: list[str]) -> None:
+async def worked(
+    base: str, sessions: int, rounds: int, faults: list[str], *, counts: bool = False
+) -> None:
     with TemporaryDirectory() as folder:
         journal = SqliteJournal(Path(folder) / "journal.sqlite")
-        await measured(base, journal, folder, sessions, rounds, faults)
+        await measured(base, journal, folder, sessions, rounds, faults, counts=counts)
         await journal.aclose()
 
 
 async def measured(
-    base: str, journal: SqliteJournal, folder: str, sessions: int, rounds: int, faults: list[str]
+    base: str,
+    journal: SqliteJournal,
+    folder: str,
+    sessions: int,
+    rounds: int,
+    faults: list[str],
+    *,
+    counts: bool,
 ) -> None:
     model = Chat(base, "m", window=round_cost.WINDOW)
     agent = Agent(
@@ -84,7 +101,12 @@ async def measured(
         workspace=folder,
     )
     async with agent, AsyncExitStack() as kept:
-        memory = resident()
+        if counts:
+            await agent.run("Read all the receipts.")  # whatever is made once
+            await model.aclose()
+            gc.collect()
+            tracemalloc.start()
+        before = resident()
         drivers = [await kept.enter_async_context(agent.engine.session()) for _ in range(sessions)]
         began, spent = monotonic(), process_time()
         texts: list[str] = []
@@ -98,15 +120,21 @@ async def measured(
         seconds, cpu = monotonic() - began, process_time() - spent
         if texts != ["Done."] * sessions:
             faults.append(f"{sum(text == 'Done.' for text in texts)} of {sessions} runs answered")
-        await model.aclose()  # connections that nobody uses, as a server would close them
-        said = sum(spoken(driver.state) for driver in drivers)
-        each = (resident() - memory - said) // sessions
-        if sessions > 10:
-            print(f"{sessions} sessions of {rounds} rounds: {seconds:.1f} s, {cpu:.1f} s of CPU")
-            print(f"{cpu / sessions / rounds * 1e3:.2f} ms of CPU a round")
-            print(f"idle: {each:,} bytes a session beyond {said // sessions:,} of messages")
+        await model.aclose()
+        said = sum(spoken(driver.state) for driver in drivers) // sessions
+        if counts:
+            gc.collect()
+            each = tracemalloc.get_traced_memory()[0] // sessions - said
+            tracemalloc.stop()
+            print(f"idle: {each:,} bytes a session beyond {said:,} of messages")
             if each > GOAL:
                 faults.append(f"an idle session costs {each:,} bytes, more than {GOAL:,}")
+        elif sessions > WARM:
+            rate = cpu / sessions / rounds * 1e3
+            print(f"{sessions} sessions of {rounds} rounds: {seconds:.1f} s, {cpu:.1f} s of CPU")
+            print(f"{rate:.2f} ms of CPU a round")
+            grown = (resident() - before) // sessions
+            print(f"the process has grown by {grown:,} bytes a session, as the allocator left it")
             await checked(journal, drivers, rounds, faults)
 
 
@@ -145,7 +173,7 @@ def left_open() -> dict[str, int]:
     gc.collect()
     return {
         "files": sum(1 for _ in Path("/proc/self/fd").iterdir()),
-        "threads": sum("AnyIO" not in each.name for each in threading.enumerate()),  # a pool
+        "threads": sum(not each.name.startswith(POOLS) for each in threading.enumerate()),
         "tasks": len(anyio.get_running_tasks()),
     }
 

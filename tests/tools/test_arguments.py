@@ -283,6 +283,8 @@ def test_checks_inside_checks_end_with_a_sentence() -> None:
     assert read({"a": 1}, doubled(8)) == {"a": 1}
     assert refusal({"a": 1}, doubled(60)) == sentence
     assert refusal({"a": ["zz"] * 20_000}, {"properties": {"a": many}}) == sentence
+    often = {"properties": {"a": {"oneOf": [{"type": "string"}] * 1_000}}}
+    assert refusal({"a": [["z" * 50] * 2_000]}, often) == sentence
 
 
 @pytest.mark.timeout(20)

@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holdfast.tools.bash.reading import ALLOWED
 from holdfast.tools.bash.words import Word
 from holdfast.tools.commands import Commands, analysed, part
+from holdfast.tools.environment import cleaned_environment, for_reading
 
 DESTROYS = """\
 rm -r build
@@ -244,6 +246,8 @@ source $file
 time { ls; }
 {ls; }
 a && x#y ;⏎=x
+echo$"{rm"
+!'rm' -rf x
 echo hi⏎\\⏎rm -rf src
 git diff⏎\\⏎rm -rf src
 \\⏎rm -rf src
@@ -806,6 +810,119 @@ def test_bash_runs_no_command_that_was_not_told(
         return
 
     assert ran_by_bash(command) <= set(found.parts)
+
+
+SCRIPTS = st.sampled_from(
+    ("cat <<E\nx evil\nE\n", "cat <<'E'\n$(evil)\nE\n", "cat <<-E\n\tx\n\tE\nok", "ok 'evil'",
+     "ok \"a;evil;\"", "ok $'a\\';evil;'", "ok \"${a:-evil}\"", "case x in 'evil') ok;; esac",
+     "for i in evil; do ok; done", "ok a #;evil\nok b", "ok a\\\n#;evil", "[[ x == evil* ]] && ok",
+     "x='evil' ok", "ok {a,evil}", "ok \"`ok evil`\"", "ok $(ok evil)", "cat <<E; ok b\nevil\nE\n",
+     "cat <<E | ok\nevil\nE\n", "ok <(ok evil)", "a=(evil)", "ok $((1+2)) evil", "f() { ok evil; }",
+     "ok \\;evil", "ok 'a'\\''evil'", "if ok; then ok evil; fi", "cat <<<evil", "cat <<$E\nevil\n$E\n",
+     "time ok evil", "! ok evil", "ok & ok evil", "ok \"$(cat <<E\nevil\nE\n)\"", "ok \\\n  evil",
+     "ok |\nok evil", "ok 'two\nevil\nlines'", "cat <<E\n\\$(evil)\nE\n", "ok - <<'E' && ok\nevil\nE")
+)  # fmt: skip
+BREAKS = st.sampled_from(
+    ("\n", "\\\n", " ", "\t", "'", '"', "`", "$", "(", ")", "{", "}", "[", ";", "&", "|", "<<E\n", "<<-",
+     "<<<", "\\", "#", "!", "*", "~", "=", "evil", "\nevil\n", ";evil;", "`evil`", "$(evil)", "$((", "))",
+     "((", "[[", "]]", "E\n", "\nE\n", "\n\\\n", "&&", "||", ";;", "esac", "done", "fi", "$'", "${", "a[")
+)  # fmt: skip
+
+
+@pytest.mark.skipif(BASH is None, reason="there is no bash to compare with")
+@settings(max_examples=150)
+@given(SCRIPTS, st.lists(st.tuples(st.integers(0, 60), BREAKS), max_size=4))
+def test_bash_starts_no_program_that_was_not_told(
+    command: str, breaks: list[tuple[int, str]]
+) -> None:
+    for at, piece in breaks:
+        command = command[:at] + piece + command[at:]
+    found = analysed(command)
+    if not found.parsed:
+        return
+
+    assert {told.split(" ")[0] for told in ran_by_bash(command)} <= {
+        told.split(" ")[0] for told in found.parts
+    }
+
+
+PROGRAMS = (*ALLOWED, "git", "sed", "find", "echo", "cd", "touch", "tee", "awk", "eval", "env")
+GIVEN = st.sampled_from(
+    ("a.txt", "b.txt", "sub", "sub/c.txt", ".", "foo", "'foo'", '"a b"', "'1p'", "*", "./*", "sub/*",
+     "-oz.py", "-o", "z.py", "-e", "-n", "-i", "-r", "-R", "-w", "-c", "-u", "-delete", "-exec", "-name",
+     "-fprint", "--output=NEW", "--pre=./evil", "status", "diff", "log", "-p", "$(touch NEW)",
+     "`touch NEW`", '"$(touch NEW)"', "'a[$(touch NEW)]'", "$((1+1))", "{a,b}", "NEW", "~+", "k", "x=1",
+     "<<E", "\n", "2>&1", "2>/dev/null", "> NEW", "< a.txt", "<(touch NEW)", "2> NEW", "\\\n", "#")
+)  # fmt: skip
+BETWEEN = st.sampled_from(
+    (" | ", " && ", " || ", "; ", "\n", " & ", "\n\\\n", "\n`touch NEW`\nE\n")
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose files have names that are options, and a repository with changes."""
+    folder = tmp_path_factory.mktemp("folder")
+    (folder / "sub").mkdir()
+    for name in (
+        "a.txt",
+        "b.txt",
+        "z.py",
+        "-oz.py",
+        "-e1w NEW",
+        "--output=NEW",
+        "-Osh",
+        "sub/c.txt",
+    ):
+        (folder / name).write_text("b\na\nfoo\n")
+    (folder / "evil").write_text("#!/bin/sh\ntouch NEW\n")
+    (folder / "evil").chmod(0o755)
+    (folder / "k").symlink_to("sub")
+    for given_ in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "one")):
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *who, *given_], cwd=folder, check=True, timeout=30)
+    (folder / "a.txt").write_text("changed\n")
+    os.utime(folder / "b.txt", (1, 1))
+    return folder
+
+
+def everything(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(path): (path.lstat().st_mode, path.read_bytes() if path.is_file() else b"")
+        for path in folder.rglob("*")
+    }
+
+
+@pytest.mark.skipif(BASH is None, reason="there is no bash to run")
+@settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(PROGRAMS), st.lists(GIVEN, max_size=3)), min_size=1, max_size=2
+    ),
+    BETWEEN,
+)
+def test_law_what_is_said_to_only_read_changes_nothing(
+    folder: Path, simples: list[tuple[str, list[str]]], between: str
+) -> None:
+    command = between.join(" ".join((program, *words)) for program, words in simples)
+    if not analysed(command).reads_only:
+        return
+    before = everything(folder)
+
+    subprocess.run(
+        [BASH or "bash", "--norc", "--noprofile", "-c", "--", command],
+        env=for_reading(cleaned_environment(os.environ, frozenset())),
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False, cwd=folder,
+    )  # fmt: skip
+
+    assert everything(folder) == before
+
+
+def test_a_long_command_is_read_in_a_moment_or_not_at_all() -> None:
+    assert analysed("a;" * 1_000).parsed
+    assert analysed(f"cat <<'END'\n{'text ' * 3_500}\nEND").parsed
+    assert not analysed("a;" * 9_000).parsed
+    assert not analysed("a" * 20_001).parsed
 
 
 def ran_by_bash(command: str) -> set[str]:

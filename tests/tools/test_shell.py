@@ -13,9 +13,10 @@ import pytest
 
 from holdfast.core.tools import Keep, SideEffect
 from holdfast.tools.base import Access, BadArguments, Output, Tool, ToolError, Touch
+from holdfast.tools.environment import cleaned_environment
 from holdfast.tools.processes import Kept, cleaned
 from holdfast.tools.sandbox import NONE, Kind, NoSandbox, found
-from holdfast.tools.shell import cleaned_environment, run_shell_tool
+from holdfast.tools.shell import run_shell_tool
 from tests.tools.shell_context import ShellContext
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")

@@ -139,6 +139,7 @@ class Anthropic:
         return Count(int(tokens), "the server") if tokens else None
 
     async def aclose(self) -> None:
+        self._encoder.forget()
         await self._wire.aclose()
 
     def body(self, request: Request, *, streams: bool = False) -> bytes:

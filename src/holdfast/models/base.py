@@ -137,4 +137,5 @@ class Model(Protocol):
         """The tokens of a request; None where nobody can say."""
 
     async def aclose(self) -> None:
-        """Give up the connections. A later request makes new ones."""
+        """Give up connections, and whatever was kept to be quicker. A later request makes new
+        ones."""

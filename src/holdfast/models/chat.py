@@ -140,6 +140,7 @@ class Chat:
                 return paid(replied, self.window, self._prices)
 
     async def aclose(self) -> None:
+        self._encoder.forget()
         await self._wire.aclose()
 
     async def count(self, request: Request) -> Count | None:

@@ -105,6 +105,11 @@ class Encoder:
         They are held here, so no other object can take their place. The least lately used stands
         first."""
 
+    def forget(self) -> None:
+        """What was encoded can be encoded again."""
+        self._kept.clear()
+        self._size = 0
+
     def messages(self, request: Request, *first: Encoded) -> list[bytes]:
         """All messages of the request, separated by commas; `first` stands before them."""
         every = Series()

@@ -132,6 +132,7 @@ class Ollama:
         return None
 
     async def aclose(self) -> None:
+        self._encoder.forget()
         await self._wire.aclose()
 
     def body(self, request: Request, *, attempt: int = 0, streams: bool = False) -> bytes:

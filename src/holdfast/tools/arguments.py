@@ -128,6 +128,7 @@ class Reading:
         return meant if isinstance(meant, dict) else given
 
     def meant(self, value: object, schema: object) -> object:
+        self.book.step()
         if isinstance(value, float) and finite(value) is None:
             raise TooMuch("a number in them is too large")
         schema = self.book.meant(schema)

@@ -39,11 +39,20 @@ def rest_of(root: Schema, step: Callable[[int], None]) -> Rest:
     if kind is None:
         wrong = jsonschema.exceptions.best_match(named(named.META_SCHEMA).iter_errors(safe))
         raise ValueError(f"not a JSON schema: {shortened(wrong.message, 200)}")
-    checks = {key: counted(check, step) for key, check in kind.VALIDATORS.items()}
+    sizes: dict[int, int] = {}
+    """For each list and object in the value that is checked, by its id, how large it is."""
+
+    def before(wanted: object, value: object) -> None:
+        large = sizes.get(id(value)) or length(value)  # it is written into each problem
+        step(1 + length(wanted) // 16 + large // 64)
+
+    checks = {key: counted(check, before) for key, check in kind.VALIDATORS.items()}
     validator = jsonschema.validators.extend(kind, checks)(safe, registry=referencing.Registry())
 
     def rest(value: object) -> Iterator[Problem]:
+        sizes.clear()
         try:
+            measure(value, sizes)
             for error in validator.iter_errors(value):
                 at = "".join(
                     f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.path
@@ -56,12 +65,25 @@ def rest_of(root: Schema, step: Callable[[int], None]) -> Rest:
     return rest
 
 
-def counted(check: Callable[..., Any], step: Callable[[int], None]) -> Callable[..., Any]:
+def counted(
+    check: Callable[..., Any], before: Callable[[object, object], None]
+) -> Callable[..., Any]:
     def checked(validator: Any, wanted: object, value: object, schema: object) -> Any:
-        step(1 + (length(wanted) + length(value)) // 16)
+        before(wanted, value)
         return check(validator, wanted, value, schema)
 
     return checked
+
+
+def measure(value: object, sizes: dict[int, int]) -> int:
+    """About how many characters it takes to write the value down."""
+    if isinstance(value, list):
+        sizes[id(value)] = 2 + sum(measure(one, sizes) for one in value)
+        return sizes[id(value)]
+    if isinstance(value, dict):
+        sizes[id(value)] = 2 + sum(len(key) + measure(one, sizes) for key, one in value.items())
+        return sizes[id(value)]
+    return 8 + length(value)
 
 
 def length(value: object) -> int:

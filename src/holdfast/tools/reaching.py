@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from holdfast.tools.base import Access, Arguments, Touch
+from holdfast.tools.bash import git
 from holdfast.tools.commands import Commands, analysed
 from holdfast.tools.environment import is_of_the_system
 from holdfast.tools.repository import is_plain
@@ -43,7 +44,7 @@ def changes_guarded(arguments: Arguments, workspace: Path) -> bool:
     root = workspace.resolve()
     base = base_of(arguments, root)
     told = any(one.endswith(LATER) for one in leaving(command, base, root))
-    return told or any("git runs later" in one for one in command.dangers)
+    return told or any(git.LATER in one for one in command.dangers)
 
 
 def base_of(arguments: Arguments, root: Path) -> Path:

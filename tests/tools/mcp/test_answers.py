@@ -66,6 +66,14 @@ def test_what_is_nested_too_deeply_is_told_and_no_failure() -> None:
 
 
 @pytest.mark.timeout(20)
+def test_a_promise_of_many_choices_is_not_held_against_a_large_result() -> None:
+    value = {"a": [["z" * 50] * 20_000]}
+    choices: dict[str, object] = {"properties": {"a": {"oneOf": [{"type": "string"}] * 3_000}}}
+
+    assert output(answer(structured=value), choices) == Output(dumped(value))
+
+
+@pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     "pattern",
     [

@@ -7,6 +7,7 @@ an expression may hold a command. What is only ever a word is `words`, the shape
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from holdfast.tools.bash.words import descendants, literal, text
@@ -33,7 +34,15 @@ HIDDEN = re.compile(r"\[.*(\$\(|`|\$\{)", re.DOTALL)
 """A text that runs a command as soon as it is taken for the name of a variable."""
 SUBSTITUTES = ("command_substitution", "arithmetic_expansion", "expansion")
 GAP = re.compile(rb"(?:\s|\\\n)*")
-OPEN = ("string_content", "raw_string", "ansi_c_string", "comment", "heredoc_body", "heredoc_end", "regex")
+OPEN = (
+    "string_content",
+    "raw_string",
+    "ansi_c_string",
+    "comment",
+    "heredoc_body",
+    "heredoc_end",
+    "regex",
+)
 """Nodes in which any text may stand."""
 
 
@@ -54,15 +63,17 @@ def doubts(command: str, source: bytes, root: "Node") -> Iterator[str]:
 
 
 def is_torn(node: "Node", source: bytes) -> bool:
-    """A comment that begins inside a word, and a word that has a gap or a line break."""
+    """A comment that begins inside a word, and a word that has a gap, a line break or a lone `$`."""
     if node.type == "comment":
         return node.start_byte > 0 and source[node.start_byte - 1 : node.start_byte] not in APART
     if node.type == "word":
         return re.search(r"\s", re.sub(r"\\.", "", text(node), flags=re.DOTALL)) is not None
     if node.type not in ("variable_assignment", "concatenation"):
         return False
-    ends = [child.end_byte for child in node.children[:-1]]
-    return ends != [child.start_byte for child in node.children[1:]]
+    pairs = list(pairwise(node.children))
+    if any(text(one).endswith("$") and text(two)[:1] in ("'", '"') for one, two in pairs):
+        return True  # bash takes `$"..."` for one thing, also inside a word
+    return any(one.end_byte != two.start_byte for one, two in pairs)
 
 
 # Here-documents
@@ -109,6 +120,8 @@ def unseen(source: bytes, root: "Node", documents: int) -> Iterator[str]:
         if not (GAP.fullmatch(gap) or (leaf.type in ("<<", "<<-") and gap.strip() == b"-")):
             yield f"'{gap.decode(errors='replace').strip()}' is left over"
         end = max(end, leaf.end_byte)
+        if leaf.type == "!" and not source[end : end + 1].isspace():
+            yield "'!' touches a word"  # to bash it is a part of the word
         if leaf.type in ("<<", "<<-"):
             seen += 1
         elif leaf.type not in (*OPEN, "<<<") and "<<" in text(leaf):

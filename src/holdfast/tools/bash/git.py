@@ -41,6 +41,7 @@ NAMES = frozenset(
 )
 """Options with which these only read, whichever of them they belong to."""
 LISTING = {"-l", "--list", "-a", "-r", "-v", "-vv", "--all", "--show-current"}
+LATER = "changes settings, which may name programs that git runs later"
 FORCED = "overwrites what others may have"
 
 
@@ -140,7 +141,7 @@ def configures(given: tuple[Word, ...]) -> str:
         return ""
     if len(rest) == 2 and TOLD.fullmatch("=".join(rest)):
         return ""
-    return "changes settings, which may name programs that git runs later"
+    return LATER
 
 
 def resets(given: tuple[Word, ...]) -> str:

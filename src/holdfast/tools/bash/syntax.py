@@ -23,6 +23,8 @@ ARGUMENTS = EXPANDS | {
     "number", "variable_assignment", "variable_name", "array", "regex", "extglob_pattern",
     "arithmetic_expansion", "test_operator",
 }  # fmt: skip
+MOST = 8_000
+"""Pieces of one command. It is read while everything else waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ def read(command: str) -> Line:
     root = parser().parse(source).root_node
     if root.has_error:
         raise Unreadable("it is not complete, or not written as bash would have it")
+    if root.descendant_count > MOST:
+        raise Unreadable("it is made of too many pieces")
     for why in doubts(command, source, root):
         raise Unreadable(why)
     walk = Walk()

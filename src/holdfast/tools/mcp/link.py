@@ -6,7 +6,7 @@ It does not know of other servers. How bytes travel is `wires`, what a server ma
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 
@@ -20,11 +20,14 @@ from holdfast.tools.mcp.results import output
 from holdfast.tools.mcp.status import SETTLED, ServerStatus, State
 from holdfast.tools.mcp.wires import CannotStart, Signs, connected
 from holdfast.tools.mcp.world import World
+from holdfast.tools.threads import in_thread
 
 if TYPE_CHECKING:
     from mcp import Client, MCPError, types
     from mcp.client.session import IncomingMessage
 
+Found: TypeAlias = tuple[tuple[Tool, ...], list[str]]
+"""Tools that can be offered, and what people should know of the others."""
 GOODBYE = 10.0
 """Seconds a server has to let go of us."""
 PAGES = 100
@@ -87,9 +90,10 @@ class Link:
                 time.deadline = anyio.current_time() + self.server.start_timeout
                 async with self.session() as client:
                     listed = await self.listed(client)
+                    found = await self.read(listed)
                     time.deadline = math.inf
                     since = anyio.current_time()
-                    self.up(client, listed)
+                    self.up(client, listed, found)
                     await self.serve(client)
                     time.deadline = anyio.current_time() + GOODBYE
             if time.cancelled_caught and since is None:
@@ -137,13 +141,13 @@ class Link:
         with anyio.move_on_after(pause):
             await self.wished.wait()
 
-    def up(self, client: "Client", listed: "list[types.Tool]") -> None:
+    def up(self, client: "Client", listed: "list[types.Tool]", found: Found) -> None:
         # Whether a result is as promised is ours to say, and no reason to lose it.
         client.session.validate_tool_result = as_it_is  # type: ignore[method-assign]
         self.client = client
         self.trouble = ""
         self.state = State.CONNECTED
-        self.move(State.CONNECTED, self.offered(listed))
+        self.move(State.CONNECTED, self.offered(listed, found))
 
     def lost(self) -> None:
         """Its tools are gone from this moment; ending a process may take seconds more."""
@@ -237,10 +241,14 @@ class Link:
                 raise
         return found
 
-    def offered(self, listed: "list[types.Tool]") -> str:
+    async def read(self, listed: "list[types.Tool]") -> Found:
+        """What can be offered of it. In a thread: to check large schemas takes seconds."""
+        return await in_thread(listing.tools, self.server, self.prefix, listed, self.call)
+
+    def offered(self, listed: "list[types.Tool]", found: Found) -> str:
         """Offer these, and say how many they are."""
         self.known = listed
-        tools, notes = listing.tools(self.server, self.prefix, listed, self.call)
+        tools, notes = found
         self.offer(tools)
         for note in notes:
             self.tell(self.state, note)
@@ -256,11 +264,12 @@ class Link:
             try:
                 with anyio.fail_after(self.server.start_timeout):
                     listed = await self.listed(client)
+                    found = await self.read(listed) if listed != self.known else None
             except (MCPError, TimeoutError, ValueError) as wrong:
                 self.tell(self.state, f"Its tools changed and could not be read: {wrong}")
                 continue
-            if listed != self.known:
-                self.tell(self.state, f"Its tools changed: {self.offered(listed)}")
+            if found is not None:
+                self.tell(self.state, f"Its tools changed: {self.offered(listed, found)}")
 
     async def listen(self, client: "Client") -> None:
         """Servers of the newer protocol say that their tools changed only to those who listen."""
@@ -327,7 +336,10 @@ class Link:
             context.tell(Progress(self.server.veil_result(message or ""), progress, total))
 
         result = await client.call_tool(wanted.tool, dict(wanted.arguments), progress_callback=tell)
-        found = output(result, wanted.promised)
+        if wanted.promised is None:
+            found = output(result, None)
+        else:
+            found = await in_thread(output, result, wanted.promised)  # as with `read`
         return replace(found, text=self.server.veil_result(found.text))
 
     async def reached(self, wanted: Wanted) -> "Client":

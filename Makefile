@@ -9,9 +9,9 @@ DATA ?=
 MODELS ?=
 ARGS ?=
 
-BENCHES := lab/bench/step_cost.py lab/bench/chat_overhead.py
+BENCHES := lab/bench/step_cost.py lab/bench/chat_overhead.py lab/bench/journal.py lab/bench/round_cost.py
 # Those that read a folder of data, given as DATA=dir; left out without one.
-BENCHES_WITH_DATA := lab/bench/digests.py lab/bench/tokens.py lab/bench/repair.py
+BENCHES_WITH_DATA := lab/bench/digests.py lab/bench/tokens.py lab/bench/repair.py lab/bench/tool_choice.py
 
 BIN := .venv/bin
 NPM := npm install --silent --no-audit --no-fund --no-package-lock
@@ -22,7 +22,7 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help try test test-real test-mcp conformance check simulate mutants bench tokens docs clean
+.PHONY: help try test test-real test-mcp conformance check simulate mutants bench soak tokens docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -72,6 +72,9 @@ bench: .venv/.base ## measure; DATA=dir for the benches that read a folder
 	@set -e; for bench in $(BENCHES_WITH_DATA); do \
 		if [ -z "$(DATA)" ]; then echo "$$bench: left out, it needs DATA=dir"; \
 		else echo "$$bench"; $(BIN)/python $$bench "$(DATA)"; fi; done
+
+soak: .venv/.base ## run a thousand sessions at once, and see whether anything is lost or left
+	@$(BIN)/python -m lab.bench.soak $(ARGS)
 
 tokens: .venv/.tokens ## measure how tokens are counted, with real tokenizers; DATA=dir: more texts
 	@PYTHONPATH=src .venv/tokens/bin/python lab/bench/tokens.py $(if $(DATA),"$(DATA)") $(ARGS)

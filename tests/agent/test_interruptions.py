@@ -1,7 +1,7 @@
 """Runs that are interrupted, watched, queued and failed in unlucky moments."""
 
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +21,12 @@ from holdfast.runtime.driver import Broken
 from holdfast.runtime.tasks import Status
 from holdfast.testing.pytest_plugin import StartsServers
 from holdfast.testing.script import calls, says
-from holdfast.testing.server import ModelServer, faults
+from holdfast.testing.server import faults
 from holdfast.testing.told import told
 from holdfast.tools.base import Context, Filled, Form
 from holdfast.tools.door import Answer, Question
 from holdfast.tools.function import tool
-
-
-@pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[SqliteJournal]:
-    kept = SqliteJournal(tmp_path / "journal.sqlite")
-    yield kept
-    await kept.aclose()
-
-
-def name_of(server: ModelServer) -> str:
-    return f"{server.url}/v1#test-model"
+from tests.agent.whole import name_of
 
 
 @tool(effect="read")

@@ -1,7 +1,6 @@
 """An agent, whole: a real server, a real journal on disk, real tools."""
 
 import threading
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,21 +17,11 @@ from holdfast.models.base import Said
 from holdfast.runtime.tasks import Status
 from holdfast.testing.pytest_plugin import StartsServers
 from holdfast.testing.script import calls, says, several, wants
-from holdfast.testing.server import ModelServer, faults
+from holdfast.testing.server import faults
 from holdfast.testing.told import told
 from holdfast.tools.door import Answer, Question, Scope
 from holdfast.tools.function import tool
-
-
-@pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[SqliteJournal]:
-    kept = SqliteJournal(tmp_path / "journal.sqlite")
-    yield kept
-    await kept.aclose()
-
-
-def name_of(server: ModelServer) -> str:
-    return f"{server.url}/v1#test-model"
+from tests.agent.whole import name_of
 
 
 async def log_of(journal: SqliteJournal, session: str) -> list[str]:
@@ -459,3 +448,51 @@ async def test_a_session_that_somebody_else_has_open_is_refused_politely(
         with pytest.raises(Busy, match="open"):
             await Agent(name_of(server), journal=other).run("Hi.", session=driver.id)
     await other.aclose()
+
+
+# --- what is said before anything runs ----------------------------------------------------------------
+
+
+async def test_the_permissions_of_an_agent_are_a_mode_and_rules(
+    model_server: StartsServers, journal: SqliteJournal
+) -> None:
+    server = model_server(calls("double", number=2), says("I may not."))
+    agent = Agent(
+        name_of(server),
+        tools=[double],
+        journal=journal,
+        permissions={"mode": "auto", "deny": ["double", "dobule"]},
+    )
+    run = await agent.run("Double two.")
+
+    (record,) = run.ledger.records
+    assert (record.detail, run.warnings) == snapshot(
+        (
+            "Not run. The user's rules forbid this: double. Do not try to get round it; say what you could not do.",
+            ("The rule dobule never applies: no tool is named 'dobule'; did you mean 'double'?",),
+        )
+    )
+
+
+def test_what_cannot_be_meant_is_refused_before_anything_runs() -> None:
+    with pytest.raises(ValueError, match="which model"):
+        Agent()
+    with pytest.raises(ValueError, match="two tools are named 'double'"):
+        Agent("ollama/qwen3:8b", tools=[double, double])
+    with pytest.raises(ValueError, match="no limit named 'round'"):
+        Agent("ollama/qwen3:8b", limits={"round": 3})
+    with pytest.raises(ValueError, match="no 'forbid'"):
+        Agent("ollama/qwen3:8b", permissions={"forbid": "double"})
+
+
+async def test_a_session_with_a_name_is_begun_once_and_gone_on_with(
+    model_server: StartsServers, journal: SqliteJournal
+) -> None:
+    server = model_server(says("Hello."), says("Again."))
+    agent = Agent(name_of(server), journal=journal)
+
+    first = await agent.run("Hi.", name="daily")
+    second = await agent.run("Hi again.", name="daily")
+
+    assert (first.session_id, second.session_id) == ("daily", "daily")
+    assert second.usage.prompt > first.usage.prompt

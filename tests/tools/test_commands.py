@@ -248,6 +248,7 @@ time { ls; }
 a && x#y ;⏎=x
 echo$"{rm"
 !'rm' -rf x
+echo "`a``rm -rf x`"
 echo hi⏎\\⏎rm -rf src
 git diff⏎\\⏎rm -rf src
 \\⏎rm -rf src
@@ -379,7 +380,8 @@ git -c user.name=me commit -m x
 git config user.name me
 printf '%s\\n' "$x"
 read line
-declare -a x"""
+declare -a x
+x=(a b); echo ${x[@]} ${#x[@]} ${x[1]}"""
 
 READS = """\
 ls

@@ -406,6 +406,9 @@ def test_no_wildcard_is_offered_for_what_may_run_anything(command: str) -> None:
         ("sed *", "sed -i s/a/b/ x"),
         ("npm test *", "npm test --script-shell=./x"),
         ("pytest *", "pytest --basetemp=src"),
+        ("make test *", "make test --eval=x"),
+        ("make test *", "make test SHELL=./x"),
+        ("tar *", "tar cf x --checkpoint-action=exec=x"),
         ("git diff *", "git diff 'open"),
     ],
 )

@@ -1,6 +1,5 @@
 """The tool `run_shell`, with real processes; whether they are gone is asked of the system itself."""
 
-import json
 import os
 import signal
 import subprocess
@@ -17,23 +16,15 @@ from holdfast.tools.environment import cleaned_environment
 from holdfast.tools.processes import Kept, cleaned
 from holdfast.tools.sandbox import NONE, Kind, NoSandbox, found
 from holdfast.tools.shell import run_shell_tool
-from tests.tools.shell_context import ShellContext
+from tests.tools.shell_context import ShellContext, ran
 
+LANDLOCK = found(Kind.LANDLOCK)
+needs_landlock = pytest.mark.skipif(LANDLOCK == NONE, reason="this kernel has no Landlock")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
 
 def shell() -> Tool:
     return run_shell_tool(sandbox=None, grace=0.5)
-
-
-async def ran(tool: Tool, context: ShellContext, command: str, **more: object) -> Output:
-    arguments = tool.parse(json.dumps({"command": command, **more}))
-    with anyio.fail_after(40):
-        working = tool.run(arguments, context)
-        assert not hasattr(working, "__aiter__")
-        output = await working
-    assert isinstance(output, Output)
-    return output
 
 
 def processes_with(mark: str) -> list[int]:
@@ -203,7 +194,7 @@ def test_nothing_outlives_the_process_that_started_it(tmp_path: Path, mark: str)
     program = (
         "import anyio, json, sys; from pathlib import Path\n"
         "from holdfast.tools.shell import run_shell_tool\n"
-        "from tests.tools.shell_context import ShellContext\n"
+        "from tests.tools.shell_context import ShellContext, ran\n"
         "async def main():\n"
         "    tool = run_shell_tool(sandbox=None, grace=0.5)\n"
         "    context = ShellContext(Path(sys.argv[1]))\n"
@@ -415,176 +406,6 @@ def test_a_call_tells_what_it_would_touch(
     assert shell().touch({"command": command}, tmp_path) == expected(tmp_path)
 
 
-READS_INSIDE = """\
-cat notes.txt
-cat ./n*.txt
-cd sub && cat inner.txt ../notes.txt
-cat sub/../notes.txt
-grep -rn x .
-ls -R
-git status
-git log --oneline"""
-
-LEAVES = """\
-cd sub && cat ../../secret.txt
-cat ../secret.txt
-cat deep/../../../../secret.txt
-cat ~+/../secret.txt
-cat ./l*
-cat lin?
-cat sub/../link
-cat '~/x'
-grep -f../secret.txt x
-grep -rf../secret.txt x
-grep --file=../secret.txt x
-head -qn1 ../secret.txt
-cd outer && ls
-cd deep/../.. && ls
-ls outer/secret.txt
-git diff ../secret.txt notes.txt
-cat /proc/self/environ"""
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    """A workspace beside a secret, with links to it."""
-    work = tmp_path / "work"
-    (work / "sub" / "x" / "y").mkdir(parents=True)
-    (work / "notes.txt").write_text("notes")
-    (work / "sub" / "inner.txt").write_text("inner")
-    (tmp_path / "secret.txt").write_text("secret")
-    (work / "link").symlink_to("../secret.txt")
-    (work / "outer").symlink_to("..")
-    (work / "deep").symlink_to("sub/x/y")
-    (work / "~").symlink_to("..")
-    (tmp_path / "x").write_text("secret")
-    return work
-
-
-@pytest.mark.parametrize("command", READS_INSIDE.split("\n"))
-def test_reading_in_the_workspace_needs_nobody(work: Path, command: str) -> None:
-    assert shell().touch({"command": command}, work).access is Access.READ
-
-
-@pytest.mark.parametrize("command", LEAVES.split("\n"))
-def test_reading_outside_is_never_free(work: Path, command: str) -> None:
-    assert shell().touch({"command": command}, work).access is Access.EXECUTE
-
-
-@pytest.mark.parametrize(
-    ("command", "why"),
-    [
-        ("cd deep/../.. && echo x > out.txt", "It goes to deep/../.., which is outside the workspace."),
-        ("echo x > ~+/../out.txt", "It writes to '~+/../out.txt', which is known only when it runs."),
-        ("echo x > .GIT/config", "It writes to .GIT/config, which decides what may run later."),
-        ("git diff --output=../x", "It writes to ../x, which is outside the workspace."),
-        ("git diff --outp=notes.txt", "It replaces what is in notes.txt."),
-        ("git checkout notes.txt", "'git' throws away changes that are not committed."),
-        ("cd sub && echo x > ../../out", "It writes to ../../out, which is outside the workspace."),
-    ],
-)  # fmt: skip
-def test_writing_outside_is_a_danger(work: Path, command: str, why: str) -> None:
-    assert why in shell().touch({"command": command}, work).danger
-
-
-def test_a_program_that_is_not_the_systems_is_not_free(
-    work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (work / "sub" / "ls").write_text("#!/bin/sh\ntouch ran")
-    (work / "sub" / "ls").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{work / 'sub'}:/usr/bin:/bin")
-
-    assert shell().touch({"command": "ls"}, work).access is Access.EXECUTE
-    assert shell().touch({"command": "cat notes.txt"}, work).access is Access.READ
-
-
-def in_git(folder: Path, *given: str) -> None:
-    who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-    subprocess.run(["git", *who, *given], cwd=folder, check=True, capture_output=True, timeout=30)
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    (tmp_path / "a.txt").write_text("one\n")
-    in_git(tmp_path, "init", "-q")
-    in_git(tmp_path, "add", "a.txt")
-    in_git(tmp_path, "commit", "-qm", "one")
-    (tmp_path / "a.txt").write_text("two\n")
-    return tmp_path
-
-
-async def test_git_looks_and_changes_nothing(repository: Path) -> None:
-    index = (repository / ".git" / "index").read_bytes()
-    os.utime(repository / "a.txt", (1, 1))
-    hook = repository / ".git" / "hooks" / "post-index-change"
-    hook.write_text("#!/bin/sh\ntouch ran")
-    hook.chmod(0o755)
-
-    outputs = [
-        await ran(shell(), ShellContext(repository), command)
-        for command in (
-            "git status --short",
-            "git diff --stat",
-            "git log --oneline",
-            "git blame a.txt",
-        )
-    ]
-
-    assert [output.failed for output in outputs] == [False] * 4
-    assert (repository / ".git" / "index").read_bytes() == index
-    assert not (repository / "ran").exists()
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        "[core]\n\tfsmonitor = touch ran; false\n",
-        '[diff]\n\texternal = "touch ran;:"\n',
-        '[diff "x"]\n\ttextconv = "touch ran;:"\n',
-        '[filter "x"]\n\tclean = "touch ran;:"\n',
-        "[include]\n\tpath = ../more\n",
-        "[core] fsmonitor = touch ran\n",
-        "[core]\n\tbare = \\\nfalse\n\tfsmonitor = x\n",
-        "[core]\n\tworktree = /\n",
-        "[extensions]\n\tpartialclone = x\n",
-        '[remote "x"]\n\tpromisor = true\n',
-    ],
-)
-def test_git_is_not_free_where_the_repository_may_name_programs(
-    repository: Path, settings: str
-) -> None:
-    look = {"command": "git status"}
-    assert shell().touch(look, repository).access is Access.READ
-    with (repository / ".git" / "config").open("a") as file:
-        file.write(settings)
-
-    assert shell().touch(look, repository).access is Access.EXECUTE
-
-
-def test_git_is_not_free_in_a_folder_that_only_looks_like_a_repository(repository: Path) -> None:
-    docs = repository / "docs"
-    for folder in ("objects", "refs"):
-        (docs / folder).mkdir(parents=True)
-    (docs / "HEAD").write_text("ref: refs/heads/main\n")
-    (docs / "config").write_text("[core]\n\tworktree=..\n\tfsmonitor=touch ran;false\n")
-
-    for given in (
-        {"command": "cd docs && git status"},
-        {"command": "git status", "workdir": "docs"},
-    ):
-        assert shell().touch(given, repository).access is Access.EXECUTE
-
-
-@pytest.mark.parametrize("name", [".gitmodules", "sub/.git"])
-def test_git_is_not_free_in_or_with_submodules(repository: Path, name: str) -> None:
-    (repository / "sub").mkdir()
-    (repository / name).write_text("gitdir: ../.git/modules/sub\n")
-
-    found = shell().touch({"command": "git status", "workdir": str(Path(name).parent)}, repository)
-
-    assert found.access is Access.EXECUTE
-
-
 def test_a_folder_outside_the_workspace_is_a_danger(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
 
@@ -597,7 +418,7 @@ def test_a_folder_outside_the_workspace_is_a_danger(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.skipif(found(Kind.LANDLOCK) == NONE, reason="this kernel has no Landlock")
+@needs_landlock
 async def test_in_a_sandbox_a_command_writes_only_in_the_workspace_and_its_own_tmp(
     tmp_path: Path,
 ) -> None:
@@ -615,104 +436,6 @@ async def test_in_a_sandbox_a_command_writes_only_in_the_workspace_and_its_own_t
     assert os.listdir(tmp_path) == ["work"]  # noqa: PTH208
 
 
-LANDLOCK = found(Kind.LANDLOCK)
-needs_landlock = pytest.mark.skipif(LANDLOCK == NONE, reason="this kernel has no Landlock")
-
-
-@needs_landlock
-async def test_what_decides_about_later_commands_is_put_back_after_each(repository: Path) -> None:
-    (repository / ".holdfast").mkdir()
-    (repository / ".holdfast" / "config.toml").write_text("ours")
-    settings = (repository / ".git" / "config").read_text()
-    program = (
-        "import os, pathlib as p; p.Path('.holdfast/config.toml').write_text('theirs'); "
-        "p.Path('.holdfast/more').write_text('x'); "
-        "open('.git/config', 'a').write('[core]\\n\\tfsmonitor = evil\\n'); "
-        "p.Path('.git/hooks/post-checkout').write_text('evil'); p.Path('made.txt').write_text('kept')"
-    )
-    (repository / "run.py").write_text(program)
-
-    output = await ran(
-        run_shell_tool(sandbox=LANDLOCK), ShellContext(repository), f"{sys.executable} run.py"
-    )
-
-    assert output.text.endswith(
-        "[It changed .git/hooks/post-checkout, .holdfast/more, .git/config, .holdfast/config.toml, "
-        "which decide what may run later. They are as they were before. If that should be changed, "
-        "say so to the user.]"
-    )
-    assert (repository / ".git" / "config").read_text() == settings
-    assert [p.read_text() for p in (repository / ".holdfast").iterdir()] == ["ours"]
-    assert not (repository / ".git" / "hooks" / "post-checkout").exists()
-    assert (repository / "made.txt").read_text() == "kept"
-
-
-@needs_landlock
-@pytest.mark.parametrize(
-    "trick",
-    [
-        "rm -r .holdfast; ln -s .. .holdfast",
-        "rm -r .holdfast; echo x > .holdfast",
-        "mv .holdfast other; mkdir -p .holdfast/config.toml/x",
-        "chmod 777 .holdfast/config.toml",
-        "rm .holdfast/config.toml; ln -s ../a.txt .holdfast/config.toml",
-    ],
-)
-async def test_no_trick_with_folders_and_links_keeps_it_changed(
-    repository: Path, trick: str
-) -> None:
-    (repository / ".holdfast").mkdir()
-    config = repository / ".holdfast" / "config.toml"
-    config.write_text("ours")
-    config.chmod(0o640)
-    (repository / "run.sh").write_text(trick)
-
-    output = await ran(run_shell_tool(sandbox=LANDLOCK), ShellContext(repository), "sh run.sh")
-
-    assert "It changed .holdfast" in output.text
-    assert (config.read_text(), config.stat().st_mode & 0o777) == ("ours", 0o640)
-    assert not config.is_symlink()
-    assert not config.parent.is_symlink()
-    assert (repository / "a.txt").read_text() == "two\n"
-
-
-@needs_landlock
-async def test_what_git_writes_down_by_itself_and_what_was_asked_for_stays(
-    repository: Path,
-) -> None:
-    tool, context = run_shell_tool(sandbox=LANDLOCK), ShellContext(repository)
-
-    for command in (
-        "git remote add origin https://example.org/x && git branch --track other master || true",
-        "git config core.hooksPath hooks",
-        "echo x > .holdfast",
-        "git init -q new",
-    ):
-        output = await ran(tool, context, command)
-        assert "It changed" not in output.text
-
-    settings = (repository / ".git" / "config").read_text()
-    assert "example.org" in settings
-    assert "hooksPath" in settings
-    assert (repository / ".holdfast").read_text() == "x\n"
-
-
-@needs_landlock
-async def test_a_cancelled_command_changes_nothing_that_is_guarded(
-    repository: Path, mark: str
-) -> None:
-    (repository / ".holdfast").mkdir()
-    (repository / "run.sh").write_text(f"echo x > .holdfast/new\n{mark}\n")
-    context = ShellContext(repository)
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as group:
-            group.start_soon(ran, run_shell_tool(sandbox=LANDLOCK), context, "sh run.sh")
-            await context.heard.wait()
-            group.cancel_scope.cancel()
-
-    assert list((repository / ".holdfast").iterdir()) == []
-
-
 @pytest.mark.skipif(not LANDLOCK.network, reason="this kernel cannot hold connections")
 async def test_a_connection_that_is_held_back_is_called_that(tmp_path: Path) -> None:
     tool = run_shell_tool(sandbox=LANDLOCK, network=False)
@@ -721,3 +444,19 @@ async def test_a_connection_that_is_held_back_is_called_that(tmp_path: Path) -> 
 
     assert output.text.endswith("[The sandbox holds connections back; commands must do without.]")
     assert "cannot make TCP connections" in tool.spec.description
+
+
+@needs_landlock
+async def test_a_cancelled_command_changes_nothing_that_is_guarded(
+    tmp_path: Path, mark: str
+) -> None:
+    (tmp_path / ".holdfast").mkdir()
+    (tmp_path / "run.sh").write_text(f"echo x > .holdfast/new\n{mark}\n")
+    context = ShellContext(tmp_path)
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            group.start_soon(ran, run_shell_tool(sandbox=LANDLOCK), context, "sh run.sh")
+            await context.heard.wait()
+            group.cancel_scope.cancel()
+
+    assert list((tmp_path / ".holdfast").iterdir()) == []

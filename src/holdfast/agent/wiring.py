@@ -36,7 +36,7 @@ from holdfast.tools.base import Filled, Form, Tool
 from holdfast.tools.builtin import FIND_TOOLS, READ_RESULT, find_tools_tool, read_result_tool
 from holdfast.tools.choice import Choice, Way, chosen, search_tools
 from holdfast.tools.gateway import Gateway, Permissions
-from holdfast.tools.permissions import Mode, Rules
+from holdfast.tools.permissions import Mode, Rule, Rules
 from holdfast.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -194,8 +194,19 @@ async def up(wanted: Wanted[T]) -> AsyncIterator[Up[T]]:
             offer=lambda specs, task: offered(values, specs, task, window),
         )
         await stack.enter_async_context(engine)
-        warnings = (*wanted.loaded.warnings, *warnings, *doubts)
+        strangers = nameless(rules, toolbox) if servers is None else ()
+        warnings = (*wanted.loaded.warnings, *warnings, *doubts, *strangers)
         yield Up(wanted=wanted, engine=engine, window=window, warnings=warnings, servers=statuses)
+
+
+def nameless(rules: Rules, toolbox: Toolbox) -> Iterator[str]:
+    """A sentence for each rule that names no tool there is: it would never apply."""
+    names = [tool.name for tool in toolbox]
+    for rule in (*rules.allow, *rules.ask, *rules.deny):
+        try:
+            Rule.parse(str(rule), names)
+        except ValueError as wrong:
+            yield f"The rule {rule} never applies: {wrong}"
 
 
 def ailing(servers: "Iterable[ServerStatus]") -> Iterator[str]:

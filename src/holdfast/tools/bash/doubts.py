@@ -26,9 +26,11 @@ REST = re.compile(r"""(?:[^'"\\`$()<#]|'[^'\n]*'|"[^"`$\\\n]*")*""")
 GOES_ON = ("|", "&&", "||")
 NUMBERS = re.compile(r"\$\(\([\d\s+*/%<>=!&|^~?:,()-]*\)\)")
 EXPANSION = re.compile(
-    r"\$\{(?:#?\w+|[\w@*#?$!-]|\w+(?::?[-=+?]|##?|%%?|//?[#%]?|\^\^?|,,?).*)\}", re.DOTALL
+    r"\$\{(?:#?\w+(?:\[(?:[@*]|\d+)\])?|[\w@*#?$!-]|\w+(?::?[-=+?]|##?|%%?|//?[#%]?|\^\^?|,,?).*)\}",
+    re.DOTALL,
 )
 """`${...}` in which nothing is calculated, and no text is run."""
+SUBSCRIPT = re.compile(r"\w+\[(?:[@*]|\d+)\]")
 COMPARES = ("-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R")
 HIDDEN = re.compile(r"\[.*(\$\(|`|\$\{)", re.DOTALL)
 """A text that runs a command as soon as it is taken for the name of a variable."""
@@ -44,6 +46,8 @@ OPEN = (
     "regex",
 )
 """Nodes in which any text may stand."""
+CLOSED = ("raw_string", "ansi_c_string", "comment", "heredoc_body", "heredoc_end")
+"""Those in which backticks are no commands, or were looked for before."""
 
 
 def doubts(command: str, source: bytes, root: "Node") -> Iterator[str]:
@@ -120,6 +124,9 @@ def unseen(source: bytes, root: "Node", documents: int) -> Iterator[str]:
         if not (GAP.fullmatch(gap) or (leaf.type in ("<<", "<<-") and gap.strip() == b"-")):
             yield f"'{gap.decode(errors='replace').strip()}' is left over"
         end = max(end, leaf.end_byte)
+        if leaf.type not in CLOSED and "`" in re.sub(r"\\.", "", text(leaf), flags=re.DOTALL):
+            # Nested and touching ones are read differently, and `$(...)` does the same.
+            yield "it has a command between backticks"
         if leaf.type == "!" and not source[end : end + 1].isspace():
             yield "'!' touches a word"  # to bash it is a part of the word
         if leaf.type in ("<<", "<<-"):
@@ -154,7 +161,7 @@ def calculates(node: "Node") -> str:
             return "it calculates, and what is calculated may be a command"
         case "c_style_for_statement":
             return "it calculates, and what is calculated may be a command"
-        case "subscript":
+        case "subscript" if not SUBSCRIPT.fullmatch(text(node)):
             return "it has a subscript, which may be a command"
         case "array" if any(text(child).startswith("[") for child in node.children):
             return "it has a subscript, which may be a command"

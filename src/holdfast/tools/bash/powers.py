@@ -42,6 +42,8 @@ MORE = {
     "npm": More("C", ("script-shell", "prefix", "node-options", "globalconfig", "userconfig")),
     "pnpm": More("C", ("script-shell", "dir", "node-options")),
     "yarn": More("", ("cwd", "script-shell", "use-yarnrc")),
+    "make": More("fCIE", ("eval", "file", "makefile", "directory", "include-dir"),
+                 ("SHELL=", "MAKEFLAGS=", ".SHELLFLAGS=", "MAKEFILES=")),
     "cargo": More("Z", ("config", "manifest-path", "target-dir")),
     "go": More(words=("-toolexec", "-exec", "-vettool", "-o", "-modfile", "-C", "-overlay", "-c")),
     "pytest": More("pco", ("basetemp", "rootdir", "junit-xml", "junitxml", "log-file", "confcutdir",

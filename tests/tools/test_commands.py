@@ -248,6 +248,7 @@ time { ls; }
 a && x#y ;⏎=x
 echo$"{rm"
 !'rm' -rf x
+[ ⏎rm⏎-n "$(ls)" ] && ls
 echo "`a``rm -rf x`"
 echo hi⏎\\⏎rm -rf src
 git diff⏎\\⏎rm -rf src

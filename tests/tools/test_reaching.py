@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.tools.base import Access, Tool
 from holdfast.tools.shell import run_shell_tool
-from tests.tools.shell_context import ShellContext, ran, repository_in
+from tests.tools.shell_context import ShellContext, in_git, ran, repository_in
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="knows where Linux has its programs"
@@ -108,8 +108,10 @@ def repository(tmp_path: Path) -> Path:
 
 
 async def test_git_looks_and_changes_nothing(repository: Path) -> None:
+    (repository / "same.txt").write_text("same\n")
+    in_git(repository, "add", "same.txt")
     index = (repository / ".git" / "index").read_bytes()
-    os.utime(repository / "a.txt", (1, 1))
+    os.utime(repository / "same.txt", (1, 1))  # git would note the new time in its index
     hook = repository / ".git" / "hooks" / "post-index-change"
     hook.write_text("#!/bin/sh\ntouch ran")
     hook.chmod(0o755)

@@ -35,6 +35,9 @@ COMPARES = ("-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R")
 HIDDEN = re.compile(r"\[.*(\$\(|`|\$\{)", re.DOTALL)
 """A text that runs a command as soon as it is taken for the name of a variable."""
 SUBSTITUTES = ("command_substitution", "arithmetic_expansion", "expansion")
+ONE_LINE = ("command", "test_command", "unary_expression", "binary_expression", "file_redirect",
+            "declaration_command", "unset_command", "herestring_redirect")  # fmt: skip
+"""Nodes that end with their line."""
 GAP = re.compile(rb"(?:\s|\\\n)*")
 OPEN = (
     "string_content",
@@ -67,14 +70,18 @@ def doubts(command: str, source: bytes, root: "Node") -> Iterator[str]:
 
 
 def is_torn(node: "Node", source: bytes) -> bool:
-    """A comment that begins inside a word, and a word that has a gap, a line break or a lone `$`."""
+    """A comment that begins inside a word; a word that has a gap, a line break or a lone `$`; and
+    a command that does not end with its line."""
     if node.type == "comment":
         return node.start_byte > 0 and source[node.start_byte - 1 : node.start_byte] not in APART
     if node.type == "word":
         return re.search(r"\s", re.sub(r"\\.", "", text(node), flags=re.DOTALL)) is not None
+    pairs = list(pairwise(node.children))
+    if node.type in ONE_LINE:
+        gaps = (source[one.end_byte : two.start_byte] for one, two in pairs)
+        return any(b"\n" in gap.replace(b"\\\n", b"") for gap in gaps)
     if node.type not in ("variable_assignment", "concatenation"):
         return False
-    pairs = list(pairwise(node.children))
     if any(text(one).endswith("$") and text(two)[:1] in ("'", '"') for one, two in pairs):
         return True  # bash takes `$"..."` for one thing, also inside a word
     return any(one.end_byte != two.start_byte for one, two in pairs)

@@ -12,7 +12,7 @@ BOOKS = {
 server = MCPServer("shelf")
 
 
-@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+@server.tool(annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))
 def find_books(author: str) -> list[str]:
     """Titles of the books on the shelf by one author."""
     return [title for title, by in BOOKS.items() if author.lower() in by.lower()]

@@ -170,8 +170,7 @@ Two of them.
                 "tool",
                 """\
 Invisible Cities
-The Baron in the Trees
-{"result":["Invisible Cities","The Baron in the Trees"]}\
+The Baron in the Trees\
 """,
             ),
         ]

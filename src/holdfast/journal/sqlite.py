@@ -19,6 +19,7 @@ from anyio import CancelScope, CapacityLimiter, to_thread
 
 from holdfast.core.events import Event, RunStopped
 from holdfast.core.machine import replay
+from holdfast.core.messages import clean
 from holdfast.core.state import NEW, State
 from holdfast.journal import snapshots, store
 from holdfast.journal.base import About, Hit, JournalError, Stored
@@ -80,7 +81,7 @@ class SqliteJournal:
     ) -> "SqliteBook":
         now = self._clock()
         about = About(
-            id=session or new_id(),
+            id=clean(session) or new_id(),
             title=title,
             folder=folder,
             model=model,
@@ -98,7 +99,7 @@ class SqliteJournal:
         return await self._opened(Call(make))
 
     async def open(self, session: str) -> "SqliteBook":
-        return await self._opened(Call(lambda db: self._claim(db, session)))
+        return await self._opened(Call(lambda db: self._claim(db, clean(session))))
 
     def _claim(self, db: sqlite3.Connection, session: str) -> Claimed:
         now = self._clock()

@@ -33,10 +33,17 @@ from holdfast.core.events import (
 from holdfast.core.history import call_id
 from holdfast.core.limits import Settings, StopReason, Usage
 from holdfast.core.machine import replay, step
+from holdfast.core.messages import clean
 from holdfast.core.state import NEW
 from holdfast.core.tools import SideEffect, ToolSpec
 from holdfast.journal.base import About, Busy, Fenced, Hit, Journal, JournalError, NoSuchSession
 from holdfast.testing.world import World
+
+NAMES = (
+    "a/b", "../up", ".", "..", "C:\\x", "con", "A", "a", "\xe9", "e\u0301", "x" * 3_000, "*", "%41",
+    "a\nb",
+)  # fmt: skip
+"""What a session may be called, and a file may not."""
 
 
 class Place(Protocol):
@@ -485,3 +492,75 @@ class JournalContract:
                 await written(journal, talk("blue blue", "blue"), session=name)
             assert len(await journal.search("blue")) == 3
             assert len(await journal.search("blue", limit=2)) == 2
+
+    # --- names, secrets, forks ------------------------------------------------------------------
+
+    async def test_any_text_is_a_name(self, place: Place) -> None:
+        journal = place.journal()
+        async with closing(journal):
+            for name in NAMES:
+                await written(journal, talk(name, "hi"), session=name)
+            said = [(await events_of(journal, name))[0] for name in NAMES]
+            assert [getattr(spoke, "text", "") for spoke in said] == list(NAMES)
+            assert {about.id for about in await journal.sessions()} == set(NAMES)
+            with pytest.raises(NoSuchSession):
+                await journal.read("b")
+
+    async def test_a_name_that_cannot_be_written_is_cleaned_everywhere(self, place: Place) -> None:
+        journal = place.journal()
+        async with closing(journal):
+            book = await journal.create(session="a\0b\ud800", title="t\0\ud800")
+            await book.close()
+            again = await journal.open("a\0b\ud800")
+            await again.close()
+            await journal.rename(book.id, "new\0\ud800")
+            title = (await journal.about(book.id)).title
+            assert (again.id, clean(book.id), clean(title)) == (book.id, book.id, title)
+
+    async def test_secrets_are_not_kept(self, place: Place) -> None:
+        secret = "sk-ant-api03-" + "aB3dE5fG7h" * 9
+        journal = place.journal()
+        async with closing(journal):
+            spoke = UserSpoke(f"My key is {secret}", 1.0, Settings(model="m"))
+            assert secret not in str(journal.redacted(spoke))
+            session = await written(journal, [spoke])
+            assert secret not in str(await events_of(journal, session))
+            assert secret not in (await journal.about(session)).title
+
+    async def test_a_fork_keeps_the_blobs_of_a_session_that_is_deleted(self, place: Place) -> None:
+        journal = place.journal()
+        async with closing(journal):
+            book = await journal.create(session="old")
+            key = await book.keep(b"an image")
+            await book.close()
+            await journal.fork("old")
+            await journal.delete("old")
+            assert await journal.blob(key) == b"an image"
+
+    async def test_a_fork_of_an_open_session_is_open_nowhere(self, place: Place) -> None:
+        journal = place.journal()
+        async with closing(journal):
+            book = await journal.create()
+            await book.append(talk("a", "b"), replay(talk("a", "b"))).wait()
+            fork = await journal.open(await journal.fork(book.id))
+            assert fork.seq == book.seq
+
+    async def test_nothing_is_written_behind_an_append_that_failed(self, place: Place) -> None:
+        zombie, heir = place.journal(), place.journal()
+        async with closing(heir):
+            book = await zombie.create(session="mine")
+            place.dies(zombie)
+            mine = await heir.open("mine")
+            late = talk("late", "late")
+            promises = []
+            for _ in range(20):
+                try:
+                    promises.append(book.append(late, replay(late)))
+                except Fenced:
+                    break
+            for promise in promises:
+                with pytest.raises(Fenced):
+                    await promise.wait()
+            assert (mine.seq, await heir.read("mine")) == (0, [])
+            with pytest.raises(Fenced):
+                await zombie.aclose()

@@ -469,6 +469,21 @@ async def test_the_closest_of_many_long_lines_is_found(
     assert "The closest, from line " in none
 
 
+async def test_after_a_crash_an_edit_can_tell_whether_it_was_made(
+    tools: dict[str, Tool], here: OneCall
+) -> None:
+    edit = tools["edit_file"]
+    assert edit.probe is not None
+    wanted = {"path": "a.py", "old": "return 'b'", "new": "return 'c'"}
+    (here.workspace / "a.py").write_text(CODE)
+
+    before = await edit.probe(wanted, here)
+    await call(edit, here, **wanted)
+    after = await edit.probe(wanted, here)
+
+    assert (before, after) == (None, "a.py was edited, before the program stopped.")
+
+
 async def test_an_edit_that_does_not_fit_is_answered_with_what_is_there(
     tools: dict[str, Tool], here: OneCall
 ) -> None:

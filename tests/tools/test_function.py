@@ -111,8 +111,8 @@ def test_a_tool_can_still_be_called_as_a_function() -> None:
 
 
 def test_every_option_reaches_the_tool() -> None:
-    async def probe(key: str) -> str:
-        return key
+    async def probe(arguments: Arguments, context: Context) -> str:
+        return context.key
 
     @tool(
         name="look-up",

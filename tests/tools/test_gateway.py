@@ -787,10 +787,10 @@ async def test_more_blocking_tools_than_threads_do_not_wait_for_each_other() -> 
 
 
 async def test_a_tool_that_can_find_out_is_asked_what_became_of_a_call() -> None:
-    async def probe(key: str) -> object:
-        return f"sent as {key}"
+    async def probe(arguments: Arguments, context: Context) -> object:
+        return f"sent as {context.key}"
 
-    async def breaks(key: str) -> object:
+    async def breaks(arguments: Arguments, context: Context) -> object:
         raise OSError
 
     def sending(probe: object) -> Tool:

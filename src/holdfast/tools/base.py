@@ -160,6 +160,11 @@ Run: TypeAlias = Callable[[Arguments, Context], Awaitable[object] | AsyncIterato
 a pydantic model; an async iterator yields `Progress` and then, last, one of these."""
 
 
+Probe: TypeAlias = Callable[[Arguments, Context], Awaitable[object | None]]
+"""Looks whether a call did take effect, and changes nothing: its result if it did, None if nobody
+can say. The context has the key under which it ran."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     spec: ToolSpec
@@ -175,9 +180,8 @@ class Tool:
     None: the mode decides."""
     preview: Callable[[Arguments, Path], Awaitable[str]] | None = None
     """What a person who is asked is shown beside the arguments: a diff."""
-    probe: Callable[[str], Awaitable[object | None]] | None = None
-    """For an unsafe tool whose outcome a crash left unknown: given the key, the result if the
-    call did take effect, None if nobody can say."""
+    probe: Probe | None = None
+    """For an unsafe tool, where a crash left the outcome of a call unknown."""
     source: str = ""
     """The server it comes from; empty for one of this process."""
 

@@ -6,7 +6,7 @@ is either done or not, also when it is cancelled in the middle.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -17,10 +17,11 @@ from holdfast.core.tools import SideEffect, ToolSpec
 from holdfast.tools.arguments import reader
 from holdfast.tools.barred import barred
 from holdfast.tools.base import Access, Arguments, Context, Output, Tool, ToolError, Touch
-from holdfast.tools.changing import Change, Seen, carry_out, replacing, written
+from holdfast.tools.changing import Change, Seen, carry_out, found_at, replacing, written
 from holdfast.tools.disk import Stamp, in_words
 from holdfast.tools.looking import listing, missing, read
 from holdfast.tools.search import SEARCH, search
+from holdfast.tools.texts import decoded
 from holdfast.tools.threads import in_thread
 from holdfast.tools.workspace import Folder, Place, Workspace
 
@@ -179,7 +180,20 @@ def edit_file_tool(reach: Reach, seen: Seen) -> Tool:
         except FileNotFoundError:
             raise missing(workspace, place, path) from None
 
-    return changing_tool(reach, seen, EDIT, change_of)
+    async def probe(arguments: Arguments, context: Context) -> str | None:
+        """Whether an edit was made before the program stopped: then `old` is gone, and `new` there."""
+
+        def work() -> str | None:
+            place = reach.at(context.workspace).admitted(text_of(arguments, "path"), changes=True)
+            found = found_at(place)
+            text = decoded(found[0])[0] if found else ""
+            old, new = text_of(arguments, "old"), text_of(arguments, "new")
+            made = new and new in text and old not in text
+            return f"{place.name} was edited, before the program stopped." if made else None
+
+        return await in_thread(work)
+
+    return replace(changing_tool(reach, seen, EDIT, change_of), probe=probe)
 
 
 def changing_tool(

@@ -16,7 +16,16 @@ from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypedDict, TypeV
 
 from holdfast.core.tools import Keep, SideEffect, ToolSpec
 from holdfast.tools.arguments import reader
-from holdfast.tools.base import Access, Arguments, BadArguments, Context, Progress, Tool, Touch
+from holdfast.tools.base import (
+    Access,
+    Arguments,
+    BadArguments,
+    Context,
+    Probe,
+    Progress,
+    Tool,
+    Touch,
+)
 from holdfast.tools.signature import Signature, signature_of
 from holdfast.tools.threads import GIVEN_UP, Abandoned, in_thread, is_abandoned
 from holdfast.tools.workspace import Place, Workspace
@@ -51,7 +60,7 @@ class Options(TypedDict, total=False):
     aliases: tuple[str, ...]
     access: AccessName | Access
     """Else: to read if that is its effect, to execute if not."""
-    probe: Callable[[str], Awaitable[object | None]] | None
+    probe: Probe | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

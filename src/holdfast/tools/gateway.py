@@ -127,7 +127,7 @@ class Gateway:
             return None
         try:
             with anyio.fail_after(self._seconds(tool)):
-                value = await tool.probe(door.context(call, tool).key)
+                value = await tool.probe(tool.parse(call.arguments), door.context(call, tool))
         except Exception:  # then nobody can say
             return None
         return None if value is None else output_of(value)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.core.answers import not_an_answer
 from holdfast.core.events import Outcome, ToolFinished, Why
 from holdfast.core.guards import (
     REMEMBERED,
@@ -18,7 +19,6 @@ from holdfast.core.guards import (
     Tell,
     cycles_before,
     last_result,
-    not_an_answer,
     remember,
     repeats,
     times_before,

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.core.answers import not_an_answer
 from holdfast.core.claims import UNVERIFIED
 from holdfast.core.effects import CallModel, StopWork
 from holdfast.core.events import (
@@ -26,7 +27,6 @@ from holdfast.core.events import (
     ToolsChanged,
     UserSpoke,
 )
-from holdfast.core.guards import not_an_answer
 from holdfast.core.history import call_id
 from holdfast.core.instructions import CONCLUDE
 from holdfast.core.limits import (

@@ -316,6 +316,8 @@ def warned(state: State, about: About) -> State:
             return working(state, evidence=replace(run.evidence, told_stale=True))
         case About.WINDOW:
             return working(state, told_full=True)
+        case _:
+            assert_never(about)
 
 
 def steered(state: State) -> State:

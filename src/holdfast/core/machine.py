@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
 
-from holdfast.core import guards, instructions
+from holdfast.core import answers, guards, instructions
 from holdfast.core.calls import admission, given_up, left_open, may_run_again, now
 from holdfast.core.claims import checked, summary_fault
 from holdfast.core.cut import cut
@@ -178,11 +178,11 @@ def judged(state: State, run: Run, reply: Reply) -> Event:
     said = clean("".join((*run.parts, reply.text)))
     if reply.finish is Finish.REFUSED:
         nothing_said = "The model or its provider refused to answer, and gave no reason."
-        return RunStopped(StopReason.REFUSED, nothing_said if guards.not_an_answer(said) else said)
+        return RunStopped(StopReason.REFUSED, nothing_said if answers.not_an_answer(said) else said)
     if run.queued and not limit_crossed(state, run):
         return Steered()
     may_ask_again = run.evidence.reasks < run.settings.limits.reasks
-    no_answer = guards.not_an_answer(reply.text) or guards.not_an_answer(said)
+    no_answer = answers.not_an_answer(reply.text) or answers.not_an_answer(said)
     if wrong := reply.problem or no_answer:
         if not may_ask_again and (begun := answer_begun(run)):
             return RunStopped(StopReason.ANSWERED, begun + CUT_OFF)
@@ -200,7 +200,7 @@ def answer_begun(run: Run) -> str:
     """The parts of an answer that was to be continued: better than a summary of it, if they are
     an answer at all."""
     begun = clean("".join(run.parts))
-    return "" if guards.not_an_answer(begun) else begun
+    return "" if answers.not_an_answer(begun) else begun
 
 
 def whole_or_cut(reply: Reply, text: str) -> str:
@@ -212,7 +212,7 @@ def summed_up(state: State, run: Run, summary: Reply) -> Event:
     text = clean(summary.text).strip()
     if not text:
         fault = "it is empty"
-    elif guards.not_an_answer(text):
+    elif answers.not_an_answer(text):
         fault = "it looks like a tool call written as text"
     elif len(text) > run.settings.caps.digest:
         fault = "it is too long"
@@ -245,7 +245,7 @@ def conclusion(state: State, run: Run, ending: EndDecided) -> Event:
 
 def concluded(state: State, run: Run, reply: Reply, ending: EndDecided) -> RunStopped:
     """The model's last word, checked; if there is none that can be used, the report."""
-    unusable = reply.problem or reply.calls or guards.not_an_answer(reply.text)
+    unusable = reply.problem or reply.calls or answers.not_an_answer(reply.text)
     if unusable or reply.finish is Finish.REFUSED:
         return last_words(run, ending)
     text = checked(clean(reply.text), run.ledger, shown(state))

@@ -7,6 +7,7 @@ only what can be seen from outside: events, effects and the requests a model wou
 from collections import Counter
 from dataclasses import dataclass, field
 
+from holdfast.core.answers import not_an_answer
 from holdfast.core.claims import UNVERIFIED
 from holdfast.core.effects import CallModel, Request, RunTools, StopWork
 from holdfast.core.events import (
@@ -27,7 +28,6 @@ from holdfast.core.events import (
     ToolsFound,
     UserSpoke,
 )
-from holdfast.core.guards import not_an_answer
 from holdfast.core.limits import StopReason
 from holdfast.core.machine import Step, replay
 from holdfast.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, clean

@@ -67,15 +67,33 @@ MUTANTS = (
     ),
     Mutant(
         "a silent reply is an answer",
-        "guards.py",
+        "answers.py",
         "    if not text.strip():",
         "    if False:",
     ),
     Mutant(
         "an unsafe tool runs again after a crash",
         "machine.py",
+        "            if heard or (each.started and not may_run_again(each)):",
+        "            if heard:",
+    ),
+    Mutant(
+        "words after a crash are heard when the open calls have run",
+        "machine.py",
+        "            if heard or (each.started and not may_run_again(each)):",
         "            if each.started and not may_run_again(each):",
-        "            if False:",
+    ),
+    Mutant(
+        "a call is charged again after a crash",
+        "rounds.py",
+        "            usage = more_than(each.charged, usage)",
+        "            pass",
+    ),
+    Mutant(
+        "the time a person takes is the run's",
+        "fold.py",
+        "    return waited(state, event.at) if event.by == USER else passed(state, event.at)",
+        "    return passed(state, event.at)",
     ),
     Mutant(
         "a late result is taken for the current one",
@@ -134,8 +152,8 @@ MUTANTS = (
     Mutant(
         "what was under way at a cancel is called not run",
         "calls.py",
-        "    if each.started and not only_reads(each):",
-        "    if False:",
+        "    if each.started and not only_reads(each):\n        outcome",
+        "    if False:\n        outcome",
     ),
     Mutant(
         "a mail is sent by another server's tool",

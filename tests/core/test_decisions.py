@@ -18,10 +18,13 @@ from holdfast.core.events import (
     Verdict,
     WantedCall,
 )
+from holdfast.core.instructions import LEFT_OPEN
 from holdfast.core.limits import Limits, Settings, StopReason, Usage
+from holdfast.core.machine import recover
 from holdfast.core.messages import AssistantMessage, Note
 from holdfast.core.tools import SideEffect, ToolSpec, resolve
 from holdfast.testing.script import Played
+from holdfast.testing.told import told
 
 SEND = ToolSpec(name="send")
 READ = ToolSpec(name="read_file", effect=SideEffect.READ, mutates=False, aliases=("cat",))
@@ -95,6 +98,31 @@ def test_what_a_tool_spends_on_models_counts_against_the_limits_of_the_run() -> 
     assert run is not None
     assert run.ending is not None
     assert run.ending.reason is StopReason.OUT_OF_TOKENS
+
+
+def test_a_call_that_tells_its_spending_again_is_charged_once() -> None:
+    played = waiting()
+    played.only(ToolStarted(CALL, played.tick()))
+    for spent in (100, 100, 250):
+        played.only(Charged(CALL, Usage(prompt=spent), played.tick()))
+    run = played.state.run
+
+    assert run is not None
+    before = waiting().state.run
+    assert before is not None
+    assert run.spent.prompt - before.spent.prompt == 250
+
+
+def test_words_after_a_crash_are_heard_before_an_open_call_runs() -> None:
+    done = recover(waiting().state, 99.0, heard="Never mind.")
+
+    assert told(done.events) == [
+        "reopened",
+        f"{CALL}: {LEFT_OPEN}"[:99] + "…",
+        "user: Never mind.",
+        "steered",
+    ]
+    assert [type(effect) for effect in done.effects] == [CallModel]
 
 
 def test_the_model_is_told_when_its_changes_were_taken_back() -> None:

@@ -9,6 +9,8 @@ settings.register_profile("default", deadline=None, suppress_health_check=slow)
 settings.register_profile(
     "long", deadline=None, suppress_health_check=slow, max_examples=3_000, print_blob=True
 )
+# Whether a change is accepted must not be a matter of luck: there the same cases are tried each time.
+settings.register_profile("same", deadline=None, suppress_health_check=slow, derandomize=True)
 settings.load_profile("default")
 
 

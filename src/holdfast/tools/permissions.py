@@ -318,6 +318,8 @@ def suggestion(tool: Tool, touch: Touch) -> str:
             patterns = {folder_pattern(touch.subjects)}
     if len(patterns) != 1 or not (pattern := patterns.pop()):
         return ""
+    if pattern != pattern.strip():  # read again it would mean something else
+        return ""
     edits = touch.access is Access.EDIT  # then it counts for all our tools that edit
     return f"{Access.EDIT.value if edits else rule_name(tool)}({pattern})"
 

@@ -86,7 +86,7 @@ class Hand:
     call_id: str
     tell: Callable[[Progress], None]
     session: str = "s1"
-    workspace: Path = Path("/work")
+    workspace: Path = Path("/project")
     left: Left = Left(1, 1, 1, 1, 1.0)
 
     @property

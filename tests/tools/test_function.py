@@ -48,7 +48,7 @@ class Watched:
     session: str = "s"
     call_id: str = "c"
     key: str = "k"
-    workspace: Path = Path("/work")
+    workspace: Path = Path("/project")
     left: Left = Left(1, 1, 1, 1, 1.0)
     told: list[Progress] = field(default_factory=list)
     kept: list[Path] = field(default_factory=list)
@@ -98,7 +98,7 @@ def test_a_function_is_described_by_its_signature_and_docstring() -> None:
         effect=SideEffect.UNSAFE,
         mutates=True,
     )
-    assert read_receipt.touch({"path": "a"}, Path("/work")) == Touch(Access.EXECUTE)
+    assert read_receipt.touch({"path": "a"}, Path("/project")) == Touch(Access.EXECUTE)
 
 
 def test_a_tool_can_still_be_called_as_a_function() -> None:
@@ -145,7 +145,7 @@ def test_every_option_reaches_the_tool() -> None:
         aliases=("find",),
     )
     assert (look.timeout, look.approve, look.probe) == (3, True, probe)
-    assert look.touch({}, Path("/work")) == Touch(Access.NETWORK)
+    assert look.touch({}, Path("/project")) == Touch(Access.NETWORK)
 
 
 def test_a_tool_that_reads_neither_mutates_nor_executes() -> None:
@@ -162,7 +162,7 @@ def test_paths_are_what_rules_are_held_against() -> None:
     @tool(access=Access.EDIT)
     def move(source: Path, target: Annotated[Path, "where to"], why: str = "") -> None: ...
 
-    touched = move.touch({"source": "./a", "target": "src/../b", "why": "x"}, Path("/work/here"))
+    touched = move.touch({"source": "./a", "target": "src/../b", "why": "x"}, Path("/project/here"))
 
     assert touched == Touch(Access.EDIT, ("a", "b"))
 

@@ -52,7 +52,7 @@ PERHAPS = "It may or may not have taken effect. Check before you call it again."
 
 def gateway(*tools: Tool, mode: Mode = Mode.ASK, rules: Rules | None = None) -> Gateway:
     permissions = Permissions(mode, rules or Rules())
-    return Gateway(Toolbox(tools), Path("/work"), permissions=permissions, grace=0.05)
+    return Gateway(Toolbox(tools), Path("/project"), permissions=permissions, grace=0.05)
 
 
 def call(name: str, arguments: str = "{}", number: int = 1) -> ToolCall:
@@ -168,13 +168,13 @@ async def test_a_person_is_shown_what_would_happen_and_a_rule_for_next_time() ->
     door = ListDoor([YES])
     write = Tool(spec=WRITE.spec, parse=WRITE.parse, touch=WRITE.touch, run=WRITE.run, preview=diff)
 
-    await performed(gateway(write), call("write_file", '{"path": "/work/src/a.py"}'), door)
+    await performed(gateway(write), call("write_file", '{"path": "/project/src/a.py"}'), door)
 
     [question] = door.questions
     assert question.touch.subjects == ("src/a.py",)
     assert (question.why, question.preview, question.suggestion) == (
         "write_file changes files.",
-        "+/work/src/a.py",
+        "+/project/src/a.py",
         "edit(src/**)",
     )
     assert door.events[0] == decided(Verdict.ALLOWED)
@@ -206,7 +206,9 @@ async def test_a_yes_for_the_session_grants_the_rule_that_was_offered() -> None:
 
 async def test_a_yes_for_good_is_stored() -> None:
     stored: list[str] = []
-    gate = Gateway(Toolbox([SHELL]), Path("/work"), permissions=Permissions(), always=stored.append)
+    gate = Gateway(
+        Toolbox([SHELL]), Path("/project"), permissions=Permissions(), always=stored.append
+    )
     door = ListDoor([Answer(allowed=True, scope=Scope.ALWAYS)])
 
     await performed(gate, call("run_shell", '{"command": "git diff"}'), door)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeAlias, cast
 
@@ -69,7 +69,7 @@ class Wanted(Generic[T]):
     workspace: Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Up(Generic[T]):
     """An agent that is up: its engine, and how its runs begin and end."""
 
@@ -79,9 +79,10 @@ class Up(Generic[T]):
     warnings: tuple[str, ...]
     servers: "Mapping[str, ServerStatus]"
     """How it stands with each server of tools."""
-    waited: list[bool] = field(default_factory=list)
-    last: list[Settings] = field(default_factory=list)
+    last: Settings | None = None
     """Those of the run before, if there was one."""
+    has_waited: bool = False
+    """For servers of tools, which have to start."""
 
     async def run(
         self, driver: Driver, text: str, cut: Callable[[Limits], Limits] | None = None
@@ -95,24 +96,22 @@ class Up(Generic[T]):
 
     async def settings(self, task: str, cut: Callable[[Limits], Limits] | None = None) -> Settings:
         """The settings of a run that begins now, with the tools there are now."""
-        if not self.waited:  # once: later on, tools join the runs that are under way
-            self.waited.append(True)
+        if not self.has_waited:  # later on, tools join the runs that are under way
             await self.engine.tools_ready(SERVERS_WITHIN)
+            self.has_waited = True
         loaded, means = self.wanted.loaded, self.engine.means
         specs = means.gateway.toolbox.specs
         tools, shelved = offered(loaded.values, specs, task, self.window)
-        if self.last and self.last[0].tools == tools and self.last[0].shelved == shelved:
-            settings = self.last[0]  # hardly ever are they others than in the run before
-        else:
-            settings = run_settings(
+        settings = self.last
+        if settings is None or (settings.tools, settings.shelved) != (tools, shelved):
+            made = run_settings(
                 loaded,
                 model=means.model.name,
                 window=self.window,
                 system=system_prompt(loaded.values, self.wanted.shape),
                 tools=tools,
             )
-            settings = replace(settings, shelved=shelved)
-            self.last[:] = [settings]
+            settings = self.last = replace(made, shelved=shelved)
         return replace(settings, limits=cut(settings.limits)) if cut else settings
 
     def result(self, driver: Driver, stopped: RunStopped) -> Result[T]:
